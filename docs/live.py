@@ -1,8 +1,7 @@
 """Make the data of the live page, ``data.js``: ``python docs/live.py`` (about two minutes).
 
 It holds the trainings that the page plays (every one the first of its ensemble that ends as named), and the
-kernels of a force law that is fitted to networks whose layers have learnt, which the explorer reads from its
-own file, ``measured_forces.json``.
+kernels that the finding *force* shows, which the explorer reads from its own file, ``measured_forces.json``.
 """
 
 import json
@@ -11,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 
-import analysis
 import nets
 import physics
+from physics.particles.tabulated import PairKernels
 
 DATA = Path(__file__).parent / "extra" / "live" / "data.js"
 FORCES = Path(__file__).parents[1] / "grokphys" / "explorer" / "assets" / "measured_forces.json"
+LAWS = Path(__file__).parent / "results" / "force-law" / "kernels.json"
 MODEL = nets.ConstantAttention()
 FRAMES = [0, 1, 2, 3, 5, *range(7, 60, 3), *range(60, 200, 7), *range(200, 600, 20), *range(600, 2001, 50)]
 TRAININGS = (
@@ -51,22 +52,26 @@ def training(slug: str, name: str, decay: float, wanted: Callable[[Any], bool], 
 
 
 def kernels() -> dict[str, Any]:
-    """Fit a law to the force of layers that have learnt, early and in the middle of the training."""
-    options: Any = {"weight_decay": 1.0, "record": [20, 50, 100, 200, 400], "steps": 400, "dtype": "float64"}
-    networks = nets.adiabatic_force(nets.train(MODEL, runs=80, seed=1700, **options), steps=2000)
-    law = analysis.fit_forces(networks, basis=analysis.forces.Basis(), resamples=0)
-    system = law.system()
-    table: Any = system.function
-    start = np.random.default_rng(0).normal(size=(20, 17, 2))
-    pace = np.mean(np.abs(physics.ParticleSystem(alignment=2.0).forces(start))) / np.mean(
-        np.abs(system.forces(start))
+    """Return the kernels of the finding *force*: converged layers in the middle of a training, decay 1."""
+    stored = pandas.DataFrame(json.loads(LAWS.read_text(encoding="utf-8")))
+    law = stored.query(
+        "tokens == 17 and dim == 2 and decay == 1 and state == 'converged' and window == 'middle'"
     )
-    thin = slice(None, None, (np.shape(table.distance)[1] - 1) // 512)
+    curves = {name: rows.sort_values("place") for name, rows in law.groupby("kernel")}
+    weights = np.array(physics.ParticleSystem().weights[::-1])[:, None]
+    distance, angle = (
+        weights * [curves[f"{name}, {kind}"]["value"] for kind in ("different classes", "same class")]
+        for name in ("distance", "angle")
+    )
+    ends = [float(curves[name]["place"].max()) for name in ("distance, same class", "radius")]
+    radius = curves["radius"]["value"].to_numpy()
+    tables = PairKernels(distance, angle, radius, *ends)
+    start = np.random.default_rng(0).normal(size=(20, 17, 2))
+    ours, musat = physics.PairForces(tables, 17, 2, on="pair sums"), physics.ParticleSystem(alignment=2.0)
+    pace, speed = (np.mean(np.abs(system.forces(start))) for system in (musat, ours))
     return {
-        "distance": np.asarray(table.distance)[:, thin].tolist(),
-        "angle": np.asarray(table.angle)[:, ::8].tolist(),
-        "jump": list(map(float, table.jump)), "radius": np.asarray(table.radius)[::8].tolist(),
-        "longest": float(table.longest), "farthest": float(table.farthest), "pace": float(pace),
+        "distance": distance.tolist(), "angle": angle.tolist(), "jump": [0.0, 0.0], "radius": radius.tolist(),
+        "longest": ends[0], "farthest": ends[1], "pace": float(pace / speed),
     }  # fmt: skip
 
 

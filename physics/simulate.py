@@ -23,6 +23,9 @@ from physics.values import Array
 
 GROWN = 1e9
 """Growth that counts as blowing up: a step moves points this many times the width of the start."""
+JUMPY = 0.5
+"""Movement in a step, relative to the size of the run, from which normalised points jump about: both as root
+mean squares. Musat's particles move by at most 0.2 at the papers' steps, and by 0.5 to 2 from 0.2 on."""
 
 
 def simulate(
@@ -103,9 +106,10 @@ def simulate(
     Warns
     -----
     UserWarning
-        If a step moves points farther than their run is wide, or than 1e9 times its width at the start. The
-        message names the first such step, and a smaller `step_size`. Only systems that have
-        `largest_step_size` are watched.
+        If a step moves points farther than their run is wide, or than 1e9 times its width at the start; of
+        systems that normalise after each step, if it moves a run by more than half of its size. The message
+        names the first such step, and a smaller `step_size`. Only systems that have `largest_step_size` are
+        watched, and those that normalise in a few of the frames only, from step 4 on.
 
     Raises
     ------
@@ -173,7 +177,9 @@ def simulate(
     with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as log:
         at, advice, width = 0, "", np.ptp(positions, axis=1).max(axis=1)
         far = np.where(width > 0.0, GROWN * width, np.inf)
-        watched = hasattr(system, "largest_step_size") and not getattr(system, "normalise", False)
+        watched, normal = hasattr(system, "largest_step_size"), getattr(system, "normalise", False)
+        seen = 1 if watched and normal and getattr(system, "integrator", "euler") == "euler" else np.inf
+        watched = watched and not normal
         if log.frames:
             if not np.array_equal(log.frame(0), positions):
                 raise InputError("initial must equal the start of the unfinished run, got other positions")
@@ -204,6 +210,19 @@ def simulate(
                             f"farther than {leap[2]}, so that it may blow up{cure}",
                             stacklevel=2,
                         )
+                if step >= 4 * seen and not advice:
+                    seen, after = step, positions.copy()
+                    advance(system, after, step_size, 1)
+                    moved = ((after - positions) ** 2).mean(axis=(1, 2))
+                    jumpy = np.flatnonzero(moved > JUMPY**2 * positions.var(axis=1).mean(axis=1))
+                    if len(jumpy):
+                        advice = _cure(system, positions, step_size)
+                        warnings.warn(
+                            f"steps of size {step_size:g} move the points of {len(jumpy)} of {len(moved)} "
+                            f"runs, such as run {first_run + jumpy[0]}, by more than half of their size "
+                            f"(seen at step {step}), so that they jump about{advice}",
+                            stacklevel=2,
+                        )
                 at, found = step, measured(system, measures, positions)
                 log.append(at, at * step_size, positions, found)
                 tell(at)
@@ -232,8 +251,13 @@ def _replay(
                 unless = ", unless its law itself grows" * grew
     if getattr(type(system), "advance", None) is AffineFlow.advance:
         return at, leap, ", because its law, which is solved exactly, grows without bound; take fewer steps"
-    careful = getattr(system, "largest_step_size", lambda _: 0.1 * step_size)(cause)
+    return at, leap, _cure(system, cause, step_size, unless)
+
+
+def _cure(system: System, positions: Array, step_size: float, unless: str = "") -> str:
+    """Return the end of a message on steps from `positions` that are too large: which ones are not."""
+    careful = getattr(system, "largest_step_size", lambda _: 0.1 * step_size)(positions)
     if not careful > sys.float_info.min:
-        return at, leap, ", and would for every step_size; make the constants smaller"
+        return ", and would for every step_size; make the constants smaller"
     adaptive = ' or integrator="adaptive"' if getattr(system, "integrator", None) == "euler" else ""
-    return at, leap, f"; try a step_size below {min(careful, step_size):.2g}{adaptive}{unless}"
+    return f"; try a step_size below {min(careful, step_size):.2g}{adaptive}{unless}"

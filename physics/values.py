@@ -21,7 +21,14 @@ Mask = NDArray[np.bool_]
 Arrays = Mapping[str, NDArray[Any]]
 
 
-class Value:
+class Printed:
+    """Mixin of what a notebook shows as `repr` does."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+class Value(Printed):
     """Base class of frozen dataclasses with array fields; two objects are equal if all their fields are.
 
     Only objects of the same class are equal, NaN in an array equals NaN, and fields that are declared with

@@ -96,6 +96,11 @@ def structures(
     [True, False]
     """
     if isinstance(final, Trajectory):
+        if not (finite := finite_runs(final)).all():
+            raise InputError(
+                f"final must be finite, but {run_names(np.flatnonzero(~finite))} of {final.runs} diverged; "
+                "take a smaller learning rate or step size, or pass trajectory[numbers] of the others"
+            )
         recorded = recorded_operation(final.parameters, final.tokens)
         if recorded is not None and modulus is None and group is None:
             return structures_by(recorded, final.final, final.initial if initial is None else initial)

@@ -17,7 +17,7 @@ from analysis.forces.basis import (
     terms_of,
 )
 from analysis.forces.frames import ROUNDING, Frames, Projection, Sites, checked_windows, frames_of
-from analysis.forces.law import ForceLaw, WindowFit
+from analysis.forces.law import ForceLaw, WindowFit, by_network
 from analysis.forces.moments import Moments, directions, moments_of
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
@@ -166,7 +166,8 @@ def fit_forces(
         alone = solve(body, 1e-6, amplitude)
         scale = float((moments.along @ constants).sum())
         scale /= float(np.einsum("i,mij,j->", constants, moments.gram, constants, optimize=True))
-        fits[name] = WindowFit((first, last), terms, constants, drawn, used, scale, alone, ranges)
+        fitted = by_network(directions(moments, constants), part.network)
+        fits[name] = WindowFit((first, last), terms, constants, drawn, used, scale, alone, fitted, ranges)
     return ForceLaw(basis, fits, options, frames.points.shape[1:], frames.modulus)
 
 

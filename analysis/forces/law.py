@@ -87,6 +87,8 @@ class WindowFit:
     ridge: float
     scale: float
     one_body: Array
+    fitted: Interval
+    """R² of the direction in the networks of the fit, with Student's interval over them."""
     ranges: tuple[float, ...] = ()
     """Ranges σ and ξ of a screened law, in units of the size."""
 
@@ -127,9 +129,18 @@ class ForceLaw(Shown):
         self._options, self._size, self._modulus = dict(options), size, modulus
 
     def _shown(self) -> dict[str, str]:
-        name = self.basis if isinstance(self.basis, str) else "free"
-        kernels = {f"kernels, {window}": ", ".join(curves) for window, curves in self.kernels.items()}
-        return {"basis": name, "on": self._options["on"], **kernels}
+        named = isinstance(self.basis, str)
+        rows = {"basis": str(self.basis) if named else "free", "on": self._options["on"]}
+        for window, fit in self.fits.items():
+            rows[f"{window}: networks"] = str(fit.fitted.count)
+            rows[f"{window}: R² of the direction"] = (
+                f"{fit.fitted} in these networks; .score(others) tests it"
+            )
+            if named:
+                rows |= {f"{window}: {name}": str(value) for name, value in self.constants(window).items()}
+            else:
+                rows[f"{window}: constants"] = f"{len(fit.constants)} of free functions, which .plot() draws"
+        return rows
 
     @property
     def kernels(self) -> dict[str, dict[str, Kernel]]:
@@ -181,11 +192,11 @@ class ForceLaw(Shown):
         for name, rows in self._scored(held_out, pairs, target).items():
             network, ceiling = rows["network"], rows.get("ceiling")
             scores[name] = ForceScore(
-                _by_network(rows["direction"], network),
+                by_network(rows["direction"], network),
                 _share(rows["residual"], rows["square"], network),
-                _by_network(rows["one_body"], network),
+                by_network(rows["one_body"], network),
                 float(rows["chance"].mean()),
-                None if ceiling is None else _by_network(ceiling, network),
+                None if ceiling is None else by_network(ceiling, network),
             )
         return scores
 
@@ -370,7 +381,8 @@ def _kernels(fit: WindowFit) -> dict[str, Kernel]:
     return curves
 
 
-def _by_network(values: Array, network: NDArray[np.int64]) -> Interval:
+def by_network(values: Array, network: NDArray[np.int64]) -> Interval:
+    """Return the mean of the frames of each network, as a mean over networks."""
     numbers, places = np.unique(network, return_inverse=True)
     return mean(np.bincount(places, values) / np.bincount(places, minlength=len(numbers)))
 

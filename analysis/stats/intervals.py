@@ -54,7 +54,7 @@ class Interval(Shown):
         that is at most 1e-4 or at least 1e6 in size.
         """
         if np.isnan([*self]).any():
-            return plain(self.estimate)
+            return plain(self.estimate) + " (no interval)" * (not math.isnan(self.estimate))
         largest, width = max(map(abs, self)), self.high - self.low
         if not 1e-4 < largest < 1e6:
             return "{} [{}, {}]".format(*map(plain, self))
@@ -66,7 +66,9 @@ class Interval(Shown):
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        if not spec or not np.isfinite(self.estimate):
+        if not spec or spec[-1] not in "eEfFgGn%":  # as of a text, such as ">30"
+            return format(str(self), spec)
+        if not np.isfinite(self.estimate):
             return str(self)
         estimate, low, high = (format(value, spec) for value in self)
         return f"{estimate} [{low}, {high}]" if np.isfinite(self.low) else estimate
@@ -301,12 +303,12 @@ def mean(values: Any, level: float = CONFIDENCE) -> Interval:
     count = len(array)
     if not count:
         return Interval(np.nan, np.nan, np.nan, 0)
-    array, exponent = scaled(array)
-    center = float(array.mean())
     if count == 1:
-        return Interval(float(real_array("values", values)[0]), np.nan, np.nan, 1)
-    half = float(special.stdtrit(count - 1, (1 + level) / 2)) * float(array.std(ddof=1)) / count**0.5
-    with np.errstate(over="ignore"):
+        return Interval(float(array[0]), np.nan, np.nan, 1)
+    array, exponent = scaled(array)
+    with np.errstate(over="ignore", invalid="ignore"):  # of infinite values there is no interval
+        center = float(array.mean())
+        half = float(special.stdtrit(count - 1, (1 + level) / 2)) * float(array.std(ddof=1)) / count**0.5
         center, low, high = np.ldexp([center, center - half, center + half], exponent).tolist()
     return Interval(center, low, high, count)
 

@@ -17,6 +17,7 @@ from physics.checks import choice, finite_array, mapping, number, require_memory
 from physics.errors import FileFormatError, InputError
 from physics.theory.system import EffectiveTheory
 from physics.trajectory.provenance import is_ours
+from physics.values import Printed, brief
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Parameters = dict[str, NDArray[np.float64]]
 
 
-class Model(ABC):
+class Model(Printed, ABC):
     """Base class of the networks that `train` trains.
 
     A model is a frozen dataclass, and its fields are stored in trajectories. The fields `tokens` and `dim`
@@ -80,7 +81,9 @@ class Model(ABC):
     def __repr__(self) -> str:
         """Return the call that makes the model, and as a comment the settings with which it is trained."""
         values = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self))  # type: ignore[arg-type]
-        settings = ", ".join(f"{name}={value!r}" for name, value in {**OTHERWISE, **self.settings}.items())
+        settings = ", ".join(
+            f"{name}={brief(value)}" for name, value in {**OTHERWISE, **self.settings}.items()
+        )
         return f"{type(self).__name__}({values})  # by default trained with {settings}"
 
     @property

@@ -3,7 +3,6 @@
 import importlib
 import json
 from collections.abc import Container, Iterator, Mapping
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from numpy.typing import NDArray
 from physics.checks import InputError, flag, mapping, misfit, number, regular_array, short_text, whole_number
 from physics.trajectory import header
 from physics.trajectory.header import Clock, Path
-from physics.values import Integers, arrays_equal
+from physics.values import Integers, Printed, arrays_equal
 
 
-class Trajectory:
+class Trajectory(Printed):
     """Point sets of an ensemble of runs, frame by frame, with all that is needed to reproduce them.
 
     `physics.simulate` and `nets.train` return trajectories, and the functions of `analysis` take them.
@@ -629,9 +628,6 @@ class Trajectory:
             own_steps = f", steps {steps[0]} to {steps[-1]}" if name in self._clocks and len(steps) else ""
             lines.append(f"  {name}: {(self.runs, len(steps), *shape)} {dtype}{own_steps}")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def _label(name: str, taken: Container[Any], observables: Container[str]) -> str:

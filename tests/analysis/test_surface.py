@@ -70,3 +70,33 @@ def test_every_result_is_shown_on_one_screen_as_html_and_as_a_table():
         assert isinstance(result.to_dataframe(), pandas.DataFrame)
         assert len(result.to_dataframe()) > 0
     assert "circles" in str(results()[0])
+
+
+def test_intervals_print_and_format_with_and_without_ends():
+    single, none, endless = analysis.mean([1.0]), analysis.mean([]), analysis.mean([np.inf, 1.0, 2.0])
+    assert [str(each) for each in (single, none, endless)] == ["1 (no interval)", "-", "∞ (no interval)"]
+    assert f"{analysis.proportion(3, 7):>20}" == "      0.4 [0.2, 0.7]"
+    assert (f"{single:.2f}", f"{none:.2f}", f"{none:>3}") == ("1.00", "-", "  -")
+
+
+def test_models_and_systems_are_shown_in_a_notebook():
+    for each in (nets.ToyAddition(), physics.EffectiveTheory(5), physics.ParticleSystem(5)):
+        assert type(each).__name__ in each._repr_html_()
+    assert "train_fraction=0.8182" in repr(nets.ToyAddition())
+
+
+def test_a_law_is_printed_with_its_score_its_networks_and_its_constants():
+    moving = physics.simulate(physics.ParticleSystem(7), runs=6, steps=20)
+    law = analysis.forces.fit_forces(moving, "displacement", lag=1, basis="musat", resamples=2)
+    own = law.score(moving)["all"].direction
+    assert (law.fits["all"].fitted.estimate, law.fits["all"].fitted.count) == pytest.approx((own.estimate, 6))
+    for shown in (str(own), str(law.constants()["alignment"]), "networks"):
+        assert shown in str(law)
+
+
+def test_runs_that_diverged_have_no_structures():
+    with pytest.warns(RuntimeWarning, match="diverged"):
+        runs = nets.train(nets.ConstantAttention(7), runs=2, steps=300, learning_rate=3e9, record=300)
+    assert not np.isfinite(runs.final).all()
+    with pytest.raises(physics.InputError, match=r"runs? 0.* of 2 diverged; take a smaller learning rate"):
+        analysis.structures(runs)

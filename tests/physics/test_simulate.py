@@ -163,3 +163,20 @@ def test_the_cure_of_an_overflow_is_that_of_the_first_leap():
         physics.simulate(system, steps=100, record=100, runs=3)
     size = float(re.search(r"below (\S+) or", str(error.value)).group(1))
     assert np.isfinite(physics.simulate(system, steps=1000, runs=3, step_size=size).final).all()
+
+
+@pytest.mark.parametrize(("tokens", "dim"), [(17, 2), (17, 3), (17, 1), (59, 2)])
+def test_normalised_particles_that_jump_about_are_named_with_a_step_that_does_not(tokens, dim):
+    """The papers' steps are silent, also for runs that collapse (warnings are errors here)."""
+    for alignment in (0.0, 0.5, 3.0):
+        system = ParticleSystem(tokens, dim, alignment=alignment)
+        options = {"runs": 8 if tokens == 17 else 2, "steps": 20, "record": 5, "seed": 3}
+        physics.simulate(system, step_size=0.04 if tokens == 17 else 0.02, **options)
+        for large in (0.2, 0.5, 1.0):
+            with pytest.warns(UserWarning, match="more than half of their size") as caught:
+                physics.simulate(system, step_size=large, **options)
+            assert len(caught) == 1
+            size = float(re.search(r"below (\S+) or", str(caught[0].message)).group(1))
+            physics.simulate(system, step_size=size, **options)
+    followed = ParticleSystem(tokens, dim, integrator="adaptive", relative_tolerance=0.01)
+    physics.simulate(followed, steps=8 if tokens == 17 else 4, step_size=0.2)

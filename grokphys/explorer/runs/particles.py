@@ -26,10 +26,11 @@ smallest number of steps over which it is measured: at rest they still tremble."
 def measured_forces(tokens: int = 17, dim: int = 2, modulus: int | None = None) -> physics.PairForces:
     """Return the particles that move by forces measured on networks, in place of those of Musat.
 
-    Their kernels were fitted to the gradients of 80 networks (constant attention, 17 tokens in the plane,
-    weight decay 1, steps 20 to 400) whose layers had converged on each embedding; ``docs/live.py`` makes the
-    file. Other numbers of tokens and dimensions have the same kernels with the weights of `ParticleSystem`.
-    The unit of time is such that forces on normal starts are on average as large as Musat's at f_a = 2.
+    Their kernels are those of the finding *force*, fitted to 48 networks (constant attention, 17 tokens in
+    the plane, weight decay 1, steps 100 and 300) whose layers had converged on each embedding;
+    ``docs/live.py`` makes the file. Other numbers of tokens and dimensions have the same kernels with the
+    weights of `ParticleSystem`. The unit of time is such that forces on normal starts are on average as large
+    as Musat's at f_a = 2.
     """
     tables = json.loads(common.asset("measured_forces.json"))
     pace, fitted = tables.pop("pace"), np.array(physics.ParticleSystem().weights)

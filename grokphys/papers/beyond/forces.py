@@ -20,7 +20,7 @@ early at decay 1 it is 0.41); for 31 tokens in three dimensions, six networks at
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas
@@ -38,6 +38,9 @@ from nets import ConstantAttention, train
 from nets.adiabatic import adiabatic_force
 from nets.architecture import EMBEDDING
 from physics import ParticleSystem, Trajectory, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CELL = ("tokens", "dim", "decay")
 STATES = ("actual", "converged")
@@ -173,9 +176,36 @@ def _fates(setting: Setting, model: Any, networks: Trajectory, again: Callable[.
     return evidence.columns_of(rows)
 
 
-def _draw(setting: Setting, tables: Tables, *rows_of_axes: Any) -> None:
-    """Draw kernels in one cell, R² over time in two, and what the rules judge in all cells."""
-    (kernels, fates), (first, last), (gap, ratio) = rows_of_axes
+def _draw(setting: Setting, tables: Tables) -> "dict[str, Figure]":
+    """Draw the constants of alignment in all cells, and apart from it all else that the rules judge."""
+    with charts.panels(5.4, 4.8) as (statement, ax):
+        _draw_alignment(setting, ax, tables["laws"])
+    with charts.panels(5.4, 19.0, 5, 1) as (others, (kernels, first, last, gap, fates)):
+        _draw_others(setting, tables, kernels, first, last, gap)
+        _draw_fates(fates, tables["fates"])
+    return {"force-law": statement, "force-law-others": others}
+
+
+def _draw_alignment(setting: Setting, ax: Any, laws: Columns) -> None:
+    early, middle = [*setting.windows][:2]
+    looks = {
+        ("actual", early): (f"gradient of the training, {early}", palette.SECOND),
+        ("actual", middle): (f"gradient of the training, {middle}", palette.SERIES[2]),
+        ("converged", "all"): ("converged layers, all frames", palette.FIRST),
+    }
+    for k, ((state, window), (label, color)) in enumerate(looks.items()):
+        cells = _cells(evidence.where(laws, state=state, window=window))
+        values = [_ratio(cell, 0.95) for cell in cells]
+        places = np.arange(len(cells)) + 0.15 * (k - 1)
+        charts.intervals(ax, places, values, color=color, label=label, linestyle="none")
+    ax.axhline(1, color=palette.REFERENCE, linestyle="--", linewidth=1, label="Musat's particles")
+    ax.axhline(0, color=palette.REFERENCE, linewidth=0.7)
+    _name_cells(ax, cells)
+    charts.label(ax, y="alignment, in units of attraction", legend={"columns": 1})
+
+
+def _draw_others(setting: Setting, tables: Tables, kernels: Any, first: Any, last: Any, gap: Any) -> None:
+    """Draw kernels in one cell, R² over time in two, and in all cells what converged layers change."""
     corners = (0, 0, -1), (-1, -1, 0)
     sizes = [*dict(setting.networks)]
     for ax, corner in ((first, corners[0]), (last, corners[1])):
@@ -189,28 +219,17 @@ def _draw(setting: Setting, tables: Tables, *rows_of_axes: Any) -> None:
             _draw_kernels(kernels, chosen)
             kernels.set_title(f"kernels, converged layers, middle\n{title}")
     for k, cell in enumerate(_cells(tables["frames"])):
-        look = {"color": palette.SERIES[2 + int(cell["tokens"][0] != sizes[0])]}
-        _draw_windows(setting, gap, k, cell, _mean("converged - actual"), **look,
-                      label=None if k % 4 else f"{cell['tokens'][0]} tokens")  # fmt: skip
-    for state, color in zip(STATES, (palette.SECOND, palette.FIRST), strict=True):
-        for k, cell in enumerate(_cells(evidence.where(tables["laws"], state=state))):
-            label = {"actual": "gradient of the training", "converged": "converged layers"}[state]
-            _draw_windows(setting, ratio, k, cell, _ratio, color=color, label=None if k else label)
-    columns: Any = {"legend": {"columns": 1}}
-    for ax, y, label in ((gap, 0.1, "the rule's least, early and middle"), (ratio, 1, "Musat's particles")):
-        ax.axhline(y, color=palette.REFERENCE, linestyle="--", linewidth=1, label=label)
-        ax.axhline(0, color=palette.REFERENCE, linewidth=0.7)
-        ax.set_xticks(range(len(setting.windows)), setting.windows)
-    words = "", "R², converged minus actual", "free kernels, all cells"
-    charts.label(gap, *words, ylim=(-0.3, 0.4), **columns)
-    charts.label(ratio, "", "alignment over attraction", "Musat's terms, all cells", ylim=(-2, 3), **columns)
-    _draw_fates(fates, tables["fates"])
-
-
-def _draw_windows(setting: Setting, ax: Any, cell: int, rows: Columns, measure: Any, **look: Any) -> None:
-    values = [measure(evidence.where(rows, window=name), 0.95) for name in setting.windows]
-    x = np.arange(len(values)) + 0.05 * (cell - 3.5)
-    charts.intervals(ax, x, values, alpha=0.6, linewidth=1, markersize=3, capsize=0, **look)
+        values = [_mean("converged - actual")(evidence.where(cell, window=w), 0.95) for w in setting.windows]
+        color, places = palette.SERIES[2 + int(cell["tokens"][0] != sizes[0])], np.arange(len(values))
+        charts.intervals(gap, places + 0.05 * (k - 3.5), values, color=color, alpha=0.6, linewidth=1,
+                         markersize=3, capsize=0,
+                         label=None if k % 4 else f"{cell['tokens'][0]} tokens")  # fmt: skip
+    label = "the rule's least, early and middle"
+    gap.axhline(0.1, color=palette.REFERENCE, linestyle="--", linewidth=1, label=label)
+    gap.axhline(0, color=palette.REFERENCE, linewidth=0.7)
+    gap.set_xticks(range(len(setting.windows)), setting.windows)
+    charts.label(gap, "", "R², converged minus actual", "free kernels, all cells", ylim=(-0.3, 0.4),
+                 legend={"columns": 1})  # fmt: skip
 
 
 def _cells(rows: Columns) -> list[Columns]:
@@ -261,16 +280,22 @@ def _draw_fates(ax: Any, rows: Columns) -> None:
     for name, (label, color) in looks.items():
         values = [evidence.mean(cell[name], 0.95) for cell in cells]
         charts.intervals(ax, np.arange(len(cells)), values, color=color, label=label, linestyle="none")
+    _name_cells(ax, cells)
+    charts.label(ax, y="disparity to the network's end", title="where particles end", ylim=(0, 1),
+                 legend={"columns": 1})  # fmt: skip
+
+
+def _name_cells(ax: Any, cells: Sequence[Columns]) -> None:
     names = ["\n".join(f"{cell[name][0]:g}" for name in CELL) for cell in cells]
     ax.set_xticks(range(len(cells)), names)
-    charts.label(ax, "tokens, dimensions, decay", "disparity to the network's end", "where particles end",
-                 ylim=(0, 1), legend={"columns": 1})  # fmt: skip
+    ax.set_xlabel("tokens, dimensions, decay")
 
 
 @recipe(
     "force-law", item="which force moves embeddings", quick=QUICK, paper_setting=PAPER,
-    draw=_draw, panels=(10.4, 13.4, 3, 2), source=OURS, cost="an hour",
-    shows="Laws of pair forces fitted to the force on embeddings, and where Musat's particles end. Kernels "
+    draw=_draw, source=OURS, cost="an hour",
+    shows="Laws of pair forces fitted to the force on embeddings, and where Musat's particles end. The first "
+    "figure has the constant of alignment among Musat's terms, by tokens, dimensions and decay. Kernels "
     "of the force are solid, those that Musat prints dashed. The R² of a law is that of the direction, on "
     "networks to which it was not fitted. Bars are 95 % intervals.",
     rules=(
