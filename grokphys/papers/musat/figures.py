@@ -225,8 +225,8 @@ def grid_map(run: Run) -> Result:
     """The pair sums of one of 100 networks whose embedding is a grid, and the classes of their plane.
 
     The color of the plane is the class that the network answers there, and that of a marker the correct class
-    of its pair sum; diamonds with a dark edge are pairs for validation. An accuracy of about a half is that of
-    the paper, whose networks reach 46.7 % on average (Table 1); chance is 6 %.
+    of its pair sum; diamonds with a dark edge are pairs for validation. An accuracy of about a half is that
+    of the paper, whose networks reach 46.7 % on average (Table 1); chance is 6 %.
 
     Notes
     -----
