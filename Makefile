@@ -17,12 +17,12 @@ help:            ## this list
 demo: $(VENV)/.installed   ## the main job on embedded real data; ends with results/demo/report.html
 	$(BIN)/grokphys demo --overwrite
 
-# mypy has one process and takes half a minute without its cache: the suite runs meanwhile.
-test: lint contracts   ## lint, types, import contracts and the default suite
-	@$(MAKE) --no-print-directory -j2 types suite
+# mypy and the contracts have one process each, and no caches in a fresh clone: the suite runs meanwhile.
+test: lint   ## lint, types, import contracts and the default suite
+	@$(MAKE) --no-print-directory -j3 types contracts suite
 
-test-all: lint contracts   ## the same and the slow statistical reproductions
-	@$(MAKE) --no-print-directory -j2 types suite-all
+test-all: lint   ## the same and the slow statistical reproductions
+	@$(MAKE) --no-print-directory -j3 types contracts suite-all
 
 suite:
 	$(PYTEST) $(SPREAD)
