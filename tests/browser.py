@@ -74,11 +74,15 @@ class Server:
         self.process.wait()
         self.process.stdout.close()
 
-    def stop(self):
+    def stop(self, order=signal.SIGTERM):
         """End it, and return what it said."""
-        self.process.terminate()
+        self.process.send_signal(order)
         rest, _ = self.process.communicate(timeout=120)
         return "".join(self.lines) + rest
+
+    def ends_quietly(self, order):
+        """Whether a signal ends it without an error and without a word."""
+        return self.stop(order) == "".join(self.lines) and self.process.returncode == 0
 
 
 class Tab:

@@ -4,6 +4,7 @@ import gc
 import http.client
 import json
 import re
+import signal
 import stat
 import warnings
 from contextlib import closing
@@ -154,14 +155,15 @@ def test_a_proxy_needs_its_name_and_its_path(server):
     assert f"https://{HUB}{PREFIX}/?token={proxied.token}" in said
 
 
-def test_another_host_is_warned_about():
+def test_another_host_is_warned_about_and_sigint_ends_it_quietly():
     started = Server("--host", "0.0.0.0")
     try:
         assert "nothing is encrypted" in "".join(started.lines)
         assert asked(started, Host="localhost")[0] == 200
         assert asked(started, Host="evil.example")[0] == 403
     finally:
-        started.stop()
+        quiet = started.ends_quietly(signal.SIGINT)
+    assert quiet
 
 
 def test_the_browser_is_started_without_the_token_on_its_command_line(tmp_path):
@@ -179,7 +181,8 @@ def test_the_browser_is_started_without_the_token_on_its_command_line(tmp_path):
         assert stat.S_IMODE(page.stat().st_mode) == 0o600
         assert started.link in page.read_text()
     finally:
-        started.stop()
+        quiet = started.ends_quietly(signal.SIGTERM)
+    assert quiet
 
 
 @pytest.mark.parametrize(
