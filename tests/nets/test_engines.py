@@ -34,6 +34,7 @@ RATES = {
 }
 
 
+STEPS = 20
 COMPARED = (0, 2)
 """Members that are trained by the plain loop too: the first and the last of three."""
 
@@ -96,7 +97,7 @@ def trained(model, engine, dtype, **options):
     return nets.train(
         model,
         runs=3,
-        steps=50,
+        steps=STEPS,
         seed=4,
         record=1,
         engine=engine,
@@ -113,7 +114,9 @@ def test_every_member_is_trained_as_a_plain_loop_would(name, batch_size):
     model = MODELS[name]
     ensembles = [trained(model, engine, "float64", batch_size=batch_size) for engine in ("fused", "torch")]
     for run in COMPARED:
-        frames, measured = plain_training(name, run=run, steps=50, dtype=torch.float64, batch_size=batch_size)
+        frames, measured = plain_training(
+            name, run=run, steps=STEPS, dtype=torch.float64, batch_size=batch_size
+        )
         for ensemble in ensembles:
             assert np.abs(ensemble.positions[run] - frames).max() <= 1e-12
             for column, part in enumerate(("train", "validation")):
@@ -130,11 +133,11 @@ def test_float32_stays_as_close_as_plain_float32_does(name):
     model = MODELS[name]
     ensembles = [trained(model, engine, "float32") for engine in ("fused", "torch")]
     for run in COMPARED:
-        plain, _ = plain_training(name, run=run, steps=50, dtype=torch.float32)
-        exact, _ = plain_training(name, run=run, steps=50, dtype=torch.float64, batch_size=None)
+        plain, _ = plain_training(name, run=run, steps=STEPS, dtype=torch.float32)
+        exact, _ = plain_training(name, run=run, steps=STEPS, dtype=torch.float64, batch_size=None)
         for ensemble in ensembles:
             assert ensemble.positions.dtype == np.float32
-            for step, bound in ((10, 1e-6), (50, 1e-4)):
+            for step, bound in ((10, 1e-6), (STEPS, 1e-5)):
                 drift = np.abs(plain[step] - exact[step]).max()
                 found = np.abs(ensemble.positions[run, step] - plain[step]).max()
                 assert found <= max(bound, 4 * drift)
