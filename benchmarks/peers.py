@@ -9,6 +9,7 @@ measure as on a processor without AVX-512.
 import argparse
 import contextlib
 import json
+import os
 import warnings
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from llvmlite.binding import get_host_cpu_features
+from numba import get_num_threads
 from sklearn.linear_model import Lasso, LinearRegression
 
 import nets
@@ -53,10 +55,10 @@ def jax_particles(tokens, start, steps):
 
 
 def jax_training(ensemble, steps):
-    """Return the ways to train networks by optax: all at once or in turn, on training pairs or on the grid.
+    """Return the ways to train networks by optax: all at once or in turn, on one device or one a thread.
 
-    The first layer is computed for each token, so that no gather precedes a product. On the grid of all pairs
-    nothing is gathered at all; pairs that are held out have weight zero, and cost a quarter more.
+    The first layer is computed for each token, so that no gather precedes a product. The grid of all pairs,
+    on which nothing is gathered, and products of one-hot tokens were slower at p = 59.
     """
     import jax
     import jax.numpy as jnp
@@ -65,60 +67,50 @@ def jax_training(ensemble, steps):
     model, names = ensemble.model, ensemble.model.architecture.layers
     activate = {"relu": jax.nn.relu, "silu": jax.nn.silu}[model.architecture.activation]
     halves = 2 if model.architecture.combine == "concatenate" else 1
-    pairs, answers = model.task.inputs, model.task.labels
-    grid = (model.tokens, model.tokens)
-    weights = np.zeros((len(ensemble.train), *grid), np.float32)
-    for weight, train in zip(weights, ensemble.train, strict=True):
-        weight[tuple(pairs[train].T)] = 1 / len(train)
-    labels = np.zeros(grid, np.int32)
-    labels[tuple(pairs.T)] = answers
-    gathered = tuple(jnp.asarray(values[ensemble.train], jnp.int32) for values in (pairs, answers))
+    examples = [
+        jnp.asarray(values[ensemble.train], jnp.int32) for values in (model.task.inputs, model.task.labels)
+    ]
 
-    def losses(parameters, first, labels):
+    def loss(parameters, tokens, labels):
         layer = jnp.split(parameters[f"{names[0]}.weight"], halves)
-        states = first(
-            parameters["embedding"] @ layer[0] + parameters[f"{names[0]}.bias"],
-            parameters["embedding"] @ layer[-1],
-        )
+        left = parameters["embedding"] @ layer[0] + parameters[f"{names[0]}.bias"]
+        right = parameters["embedding"] @ layer[-1]
+        states = left[tokens[:, 0]] + right[tokens[:, 1]]
         for name in names[1:]:
             states = activate(states) @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
-        return optax.softmax_cross_entropy_with_integer_labels(states, labels)
-
-    def of_pairs(parameters, examples):
-        (a, b), labels = examples[0].T, examples[1]
-        return losses(parameters, lambda left, right: left[a] + right[b], labels).mean()
-
-    def of_grid(parameters, weights):
-        values = losses(parameters, lambda left, right: left[:, None] + right, jnp.asarray(labels))
-        return (values * weights).sum()
+        return optax.softmax_cross_entropy_with_integer_labels(states, labels).mean()
 
     optimizer = optax.adamw(RATES["learning_rate"], weight_decay=RATES["weight_decay"])
 
-    def way(loss, examples, mapped):
-        def step(parameters, state, examples):
-            updates, state = optimizer.update(jax.grad(loss)(parameters, examples), state, parameters)
-            return optax.apply_updates(parameters, updates), state
+    def train(member):
+        def step(carry, _):
+            parameters, state = carry
+            updates, state = optimizer.update(jax.grad(loss)(parameters, *member[1]), state, parameters)
+            return (optax.apply_updates(parameters, updates), state), None
 
-        def each(carry, _):
-            if mapped == "vmap":
-                return jax.vmap(step)(*carry, examples), None
-            return jax.lax.map(lambda member: step(*member), (*carry, examples)), None
+        return jax.lax.scan(step, member[0], None, length=steps)[0]
 
-        train = jax.jit(lambda carry: jax.lax.scan(each, carry, None, length=steps)[0], donate_argnums=0)
+    def call(way, carry, examples):
+        carry[0] = way(carry[0], examples)
+        return np.asarray(carry[0][0]["embedding"])
+
+    def begin():
         parameters = {name: jnp.asarray(value, jnp.float32) for name, value in ensemble.parameters.items()}
-        carry = [(parameters, jax.vmap(optimizer.init)(parameters))]
+        return [(parameters, jax.vmap(optimizer.init)(parameters))], examples
 
-        def call():
-            carry[0] = jax.block_until_ready(train(carry[0]))
-            return np.asarray(carry[0][0]["embedding"])
-
-        return call
-
-    return {
-        f"{mapped}, {name}": way(loss, examples, mapped)
-        for mapped in ("vmap", "lax.map")
-        for name, loss, examples in (("pairs", of_pairs, gathered), ("grid", of_grid, jnp.asarray(weights)))
+    mapped = {
+        "vmap": lambda *members: jax.vmap(train)(members),
+        "lax.map": lambda *members: jax.lax.map(train, members),
     }
+    axis, devices, ways = jax.sharding.PartitionSpec("networks"), jax.devices(), {}
+    for count in {1, len(devices)} if ensemble.runs % len(devices) == 0 else {1}:
+        mesh = jax.sharding.Mesh(devices[:count], axis)
+        for name, function in mapped.items():
+            shared = jax.shard_map(function, mesh=mesh, in_specs=axis, out_specs=axis)
+            place = jax.sharding.NamedSharding(mesh, axis)
+            way = partial(call, jax.jit(shared, donate_argnums=0), *jax.device_put(begin(), place))
+            ways[f"{name}, {count} of {len(devices)} devices"] = way
+    return ways
 
 
 # -- PyTorch -----------------------------------------------------------------------------------------------
@@ -292,6 +284,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--out", type=Path, help="file for all numbers, as JSON")
     options = parser.parse_args()
+    os.environ["JAX_NUM_CPU_DEVICES"] = str(get_num_threads())
     warnings.simplefilter("ignore")  # of Lasso fits that scikit-learn calls not converged
     features = get_host_cpu_features()
     vectors = next((name for name in ("avx512f", "avx2") if features.get(name)), "no AVX2")
