@@ -31,7 +31,7 @@ def bench(
     Example: grokphys bench particles --budget quick
 
     Args:
-        names: Benchmarks to run: particles (forces and simulation), nets (training) and gpu
+        names: Benchmarks to run: particles (forces of many), nets (training) and gpu
             (training on a CUDA device). Without names all run except gpu.
         directory: Directory to write to. It will hold NAME.json for each benchmark.
         budget: How much to compute. quick takes seconds to a minute, default measures what
