@@ -24,7 +24,7 @@ from analysis.scaling import scaled
 from analysis.stats.effects import Calibration, Difference, calibrate, compare_proportions, compare_values
 from analysis.stats.intervals import Interval, holm
 from physics.blas import one_blas_thread
-from physics.checks import InputError, increasing_array, number, real_array, short_text, whole_number
+from physics.checks import InputError, choice, increasing_array, number, real_array, short_text, whole_number
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.theory.operations import Operation
 from physics.theory.system import representation_quality
@@ -165,14 +165,12 @@ class EnsembleOf:
 
     def positions(self, runs: Integers) -> NDArray[Any]:
         """Return all frames of some of the sound runs, (n, frames, tokens, dim), by their numbers `runs`."""
-        return self._rows([part.positions for part in self.parts], runs)
-
-    def _rows(self, arrays: Sequence[NDArray[Any]], runs: Integers) -> NDArray[Any]:
-        """Return the rows of some sound runs, reading only these from the arrays of the parts."""
         starts = np.cumsum([0, *(part.runs for part in self.parts)])
         wanted = np.flatnonzero(self.sound)[runs]
         part = np.searchsorted(starts, wanted, side="right") - 1
-        return np.stack([arrays[k][run - starts[k]] for k, run in zip(part, wanted, strict=True)])
+        return np.stack(
+            [self.parts[k].positions[run - starts[k]] for k, run in zip(part, wanted, strict=True)]
+        )
 
     @cached_property
     def observables(self) -> list[str]:
@@ -187,21 +185,6 @@ class EnsembleOf:
             return np.asarray(MEASURES[name](self.final, self.operation, self.delta), np.float64)
         values = np.concatenate([part.observables[name][:, -1] for part in self.parts])
         return values[self.sound].astype(np.float64)
-
-    def series(self, name: str, runs: Integers) -> Array:
-        """Return a measure or an observable of some sound runs at the `times`, as float64 (n, frames).
-
-        An `InputError` refuses one that the parts measured at different times, or only once.
-        """
-        clock = [self._clock(part, name) for part in self.parts]
-        same = all(np.array_equal(times, clock[0]) for times in clock)
-        if self.times is None or len(clock[0]) < 2 or not same:
-            raise InputError(f"align must name what {self.name} has at two frames, got {name!r}")
-        if name in MEASURES:
-            values = self._measured(name, self.positions(runs))
-        else:
-            values = self._rows([part.observables[name] for part in self.parts], runs)
-        return np.array([np.interp(self.times, clock[0], row) for row in values])
 
     def onsets(
         self, name: str, limit: float, *, falling: bool = False, lasting: bool = False
@@ -321,7 +304,7 @@ SEARCH, ORDINARY = 200_000, 16
 """Largest number of singular value decompositions of up to 16 x 16 that a default search may take."""
 UNCOMPARED = ("status", "Z_0", "predicted_accuracy")
 ONSET_PREFIX = "steps_to_"
-ALIGNMENTS = ("scaling", "ends", "none")
+ALIGNMENTS = ("auto", "scaling", "ends", "none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -554,11 +537,7 @@ class Parts:
         `shapes` are the distances by which pairs were chosen, or None.
         """
         first, second = self.first, self.second
-        common = sorted({*first.observables, *MEASURES} & {*second.observables, *MEASURES})
         align = ("scaling" if together else "ends") if align == "auto" else align
-        if align not in (*ALIGNMENTS, *common):
-            allowed = ", ".join(map(repr, ("auto", *ALIGNMENTS)))
-            raise InputError(f"align must be {allowed}, or one of {', '.join(common)}, got {align!r}")
         if align == "scaling" and not together:
             raise InputError("align must not be 'scaling' for runs that do not start from the same shapes")
         if first.times is None or second.times is None:
@@ -567,15 +546,11 @@ class Parts:
         if len(pairs) > self.most_pairs:
             self.notes.append(f"motion of the first {self.most_pairs} of {len(pairs)} pairs of runs")
             pairs = pairs[: self.most_pairs]
-        progress = None
-        if align not in ALIGNMENTS:
-            rows = pairs.T if together else (np.arange(first.runs), np.arange(second.runs))
-            progress = first.series(align, rows[0]), second.series(align, rows[1])
         left = Paths(first.positions(pairs[:, 0]), first.times)
         right = Paths(second.positions(pairs[:, 1]), second.times)
         chosen = None if together else self._chosen(pairs, first.times, shapes)
         runs = PathPairs(left, right, self.symmetry, self.states)
-        motion = compare_motion(runs, pairs, together, align, progress, chosen)
+        motion = compare_motion(runs, pairs, together, align, chosen)
         low, high = (factor * first.times[-1] / second.times[-1] for factor in SCALES)
         if align == "scaling" and not 1.05 * low <= motion.scale.estimate <= high / 1.05:
             self.notes.append("the best time scaling lies at the edge of those that were tried")
@@ -593,7 +568,7 @@ class Parts:
             scale = motion.scale.estimate
             if math.isfinite(motion.scale.low):
                 clock = scale / motion.scale.high, scale / motion.scale.low
-            elif motion.alignment not in ("ends", "none"):
+            elif motion.alignment == "scaling":
                 self.notes.append("the factor between the clocks has no interval: onsets take it as known")
         belong = motion.pairs.tolist() if motion is not None and motion.paired else []
         return {
@@ -832,8 +807,7 @@ def compare(
     align : str, default "auto"
         How times of the two are matched. "scaling" multiplies times by the factor with the least error, and
         is the default for paired runs, which it needs. "ends" uses the factor with which both end together,
-        and is the default otherwise. "none" leaves times as they are. The name of an observable or measure
-        that both have, such as "quality", matches times of equal progress.
+        and is the default otherwise. "none" leaves times as they are.
     paired : bool, optional
         Whether run k of one belongs to run k of the other; by default, whether they start from the same
         shapes. Runs that are not paired are matched by their ends: each trained run is compared with the
@@ -874,7 +848,7 @@ def compare(
         If `names` are not two different ones, no run of an ensemble is finite, its parts do not agree, its
         times do not increase, it has another number of tokens than the modulus that it states, or a value is
         out of its range. If runs to be `paired` differ in number, or `align` is "scaling" for runs
-        that are not paired. If `align` or `thresholds` name something that one ensemble lacks, or
+        that are not paired. If `thresholds` name something that one ensemble lacks, or
         `accuracies` do not have one value for each trained run. If an argument asks to compare shapes of
         different numbers of tokens.
 
@@ -890,10 +864,12 @@ def compare(
     >>> found.motion.paired, found.motion.error.shape, found.distributions["circles"].test
     (True, (6, 11), "Fisher's exact test")
     """
-    delta = number("delta", delta, above=0.0)
+    delta, align = number("delta", delta, above=0.0), choice("align", align, ALIGNMENTS)
     pair = list(names) if np.iterable(names) and not isinstance(names, str) else []
     if len(pair) != 2 or pair[0] == pair[1] or not all(isinstance(name, str) for name in pair):
         raise InputError(f"names must be two different names, got {short_text(names)}")
+    if not isinstance(symmetry, Symmetry | None):
+        raise InputError(f"symmetry must be a Symmetry, got {short_text(symmetry)}")
     if not isinstance(thresholds, Mapping | None):
         raise InputError(f"thresholds must map names to numbers, got {short_text(thresholds)}")
     first = EnsembleOf("simulated", simulated, delta, operation, states)  # type: ignore[arg-type]

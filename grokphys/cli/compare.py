@@ -1,9 +1,8 @@
 """`grokphys compare`: the comparison of two ensembles."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Literal
 
-import tyro
 from tyro.conf import Positional
 
 from grokphys.options import OneFile, OutFile, Overwrite
@@ -13,7 +12,7 @@ def compare(
     first: Positional[OneFile],
     second: Positional[OneFile],
     *,
-    align: Annotated[str, tyro.conf.arg(metavar="METHOD")] = "auto",
+    align: Literal["auto", "scaling", "ends", "none"] = "auto",
     delta: float = 0.01,
     out: OutFile = Path("results/compare/report.html"),
     overwrite: Overwrite = False,
@@ -32,8 +31,7 @@ def compare(
         second: File or quoted pattern of the second ensemble, such as trained networks.
         align: How the times of the two ensembles are matched. scaling multiplies the times of the second by
             the factor at which its motion is closest to the first, for runs from the same initial positions;
-            ends lets both end at the same time; none leaves the times as they are. The name of an observable
-            that both have, such as quality, compares them at equal values of it. auto means scaling if the
+            ends lets both end at the same time; none leaves the times as they are. auto means scaling if the
             initial positions are the same, and ends otherwise. Ensembles with different numbers of tokens
             allow only auto and none, and their motion is not compared.
         delta: Tolerance of the representation quality, greater than 0 and at most 1e150: the largest distance

@@ -6,7 +6,6 @@ from ensembles import guise, noise
 
 import analysis
 import physics
-from analysis.comparison.motion import monotone, same_progress
 from analysis.stats.intervals import difference
 from physics import Trajectory
 
@@ -31,33 +30,6 @@ def test_the_copy_may_be_longer_or_shorter(particles):
         motion = analysis.compare(first, second).motion
         assert motion.scale.estimate == pytest.approx(tau, rel=2e-2)
         assert np.nanmean(motion.error) < 1e-3
-
-
-@pytest.mark.parametrize("align", ["effective_dimension", "clock"])
-def test_equal_progress_finds_a_clock_that_is_no_scaling(particles, align):
-    """Times squared: an observable that always rises finds it, where one factor cannot."""
-    warped = (particles.times / particles.times[-1]) ** 2
-    age = np.tile(particles.steps.astype(float), (particles.runs, 1))
-    first = Trajectory(particles.positions, particles.steps, particles.times, observables={"clock": age})
-    second = Trajectory(particles.positions, particles.steps, warped, observables={"clock": age})
-    motion = analysis.compare(first, second, align=align).motion
-    assert motion.alignment == align
-    if align == "clock":
-        expected = np.interp(motion.times, warped, particles.times)
-        np.testing.assert_allclose(motion.matched, np.tile(expected, (6, 1)), atol=1e-9)
-        assert np.nanmax(motion.error) < 1e-12
-        assert np.nanmean(analysis.compare(first, second).motion.error) > 1e-3
-    sound = motion.matched[np.isfinite(motion.matched).all(axis=1)]
-    assert (np.diff(sound, axis=1) >= -1e-9).all(), "matching is monotone"
-
-
-def test_progress_without_setbacks():
-    assert monotone(np.array([0.0, 2.0, 1.0, 3.0])).tolist() == [0, 1.5, 1.5, 3]
-    assert monotone(np.array([3.0, 1.0, 2.0, 0.0])).tolist() == [3, 1.5, 1.5, 0]
-    a, b = np.array([0.0, 1.0, 1.0, 2.0]), np.array([0.5, 1.0, 1.0, 1.0, 3.0])
-    found = same_progress(a, b, np.arange(4.0), np.arange(5.0))
-    np.testing.assert_allclose(found, [0.5, 1.0, 1.5, 2.0, np.nan])
-    assert np.isnan(same_progress(a, -b, np.arange(4.0), np.arange(5.0))).all(), "opposite ways"
 
 
 def walks(seed, runs=8):

@@ -82,7 +82,6 @@ REFUSED = [
     (lambda: LinearODERegressor(alpha="hic").check(), "alpha"),
     (lambda: LinearODERegressor(max_iter=0).check(), "max_iter"),
     (lambda: LinearODERegressor(tol=0).check(), "tol"),
-    (lambda: LinearODERegressor(cv=1).check(), "cv"),
     (lambda: analysis.to_generator(-UNIT, [0, 0]), "A"),
     (lambda: analysis.to_generator(UNIT, [0, 0], 0), "step"),
     (lambda: analysis.laws.affine_rollout(UNIT, [0, 0], [0, 0], -1), "steps"),
