@@ -1,7 +1,7 @@
 """Lasso and elastic net for many problems at once, from their second moments.
 
-This replaces scikit-learn, which takes 724 times as long for 2900 targets that must converge (`grokphys bench
-ode`).
+This replaces scikit-learn, which takes hundreds of times as long where targets must converge (`python
+benchmarks/peers.py laws`).
 """
 
 import math
@@ -415,12 +415,3 @@ def batch_lasso(
     alpha, l1_ratio = number("alpha", alpha, above=0.0), number("l1_ratio", l1_ratio, maximum=1.0, above=0.0)
     max_iter, tol = whole_number("max_iter", max_iter, 1), number("tol", tol, above=0.0)
     return solve(Moments.of(checked), np.array([[alpha]]), l1_ratio=l1_ratio, max_iter=max_iter, tol=tol)
-
-
-def path(moments: Moments, l1_ratio: float, points: int = 60, depth: float = 1e-4) -> Array:
-    """Return decreasing penalties (targets, points) for each target of the first of some regressions.
-
-    They are spaced geometrically, from the smallest one at which all coefficients are 0 to `depth` times it.
-    """
-    strongest = np.maximum(np.abs(moments.cross[0]).max(axis=1), np.finfo(float).tiny) / l1_ratio
-    return np.asarray(strongest[:, None] * np.geomspace(1, depth, points))

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from analysis.circles.survival import circles_of
 from analysis.laws import scores
 from analysis.laws.flow import affine_rollout, affine_solution, to_generator, to_increment
-from analysis.laws.lasso import Moments, path, solve
+from analysis.laws.lasso import Moments, solve
 from analysis.laws.regressors import FitWarning, LinearODERegressor, MeanFieldRegressor, lotka_volterra
 from analysis.stats.intervals import CONFIDENCE
 from physics.checks import InputError, choice, distinct, number, whole_number
@@ -180,7 +180,7 @@ def fit_trajectories(
     *,
     kind: str = "increment",
     penalty: str | None = "lasso",
-    alpha: float | str = 0.01,
+    alpha: float = 0.01,
     **options: Any,
 ) -> ODEFit:
     """Fit one linear ODE to many trajectories, without mixing the end of one with the start of the next.
@@ -198,11 +198,10 @@ def fit_trajectories(
         midpoints, also for uneven times. Its error is of second order in the spacing, and noise biases it.
     penalty : {"lasso", "elastic-net", None}, default "lasso"
         Penalty: the Lasso of the paper, the elastic net, or none (ordinary least squares).
-    alpha : float or {"aic", "bic", "cv"}, default 0.01
-        Weight of the penalty, at least 0, or the criterion that chooses it; see `LinearODERegressor`. At 0
-        the fit is by least squares. Cross-validation leaves out whole trajectories if there are several.
+    alpha : float, default 0.01
+        Weight of the penalty, at least 0. At 0 the fit is by least squares.
     **options
-        Other parameters of `LinearODERegressor`: l1_ratio, cv, max_iter and tol.
+        Other parameters of `LinearODERegressor`: l1_ratio, max_iter and tol.
 
     Returns
     -------
@@ -239,15 +238,12 @@ def fit_trajectories(
     regressor = LinearODERegressor(penalty, alpha, **options)
     pieces = scores.as_pieces(signals, times)
     states, changes = scores.pooled(pieces, kind)
-    groups = np.repeat(np.arange(len(pieces)), [len(x) - 1 for _, x in pieces])
     _say_what_is_poor(states, None if alpha == 0 else penalty)
-    regressor.fit(states, changes, groups)
+    regressor.fit(states, changes)
     A, b = regressor.coef_, np.atleast_1d(regressor.intercept_)
     if regressor.alpha_.any() and not A.any() and changes.var(axis=0).any():
-        largest = path(
-            Moments.of([(states, changes)]), 1.0 if penalty == "lasso" else regressor.l1_ratio
-        ).max()
-        said = f"alpha = {regressor.alpha_.max():g} leaves no coefficient; coefficients appear below"
+        largest = np.abs(Moments.of([(states, changes)]).cross).max() / regressor.l1_share
+        said = f"alpha = {regressor.alpha_[0]:g} leaves no coefficient; coefficients appear below"
         warnings.warn(f"{said} {largest:.3g}", FitWarning, stacklevel=2)
     step = scores.unit(pieces) if kind == "increment" else 1.0
     r2 = scores.r_squared(changes, states @ A.T + b)
@@ -338,7 +334,7 @@ def resample_coefficients(
     penalty : {"lasso", "elastic-net", None}, default "lasso"
         Penalty; None for least squares.
     alpha : float, default 0.01
-        Weight of the penalty, at least 0; 0 is least squares. It cannot be chosen by a criterion.
+        Weight of the penalty, at least 0; 0 is least squares.
     l1_ratio : float, default 0.5
         Fraction of the L1 norm in the elastic net, greater than 0 and at most 1; the Lasso does not use it.
     resamples : int, default 200
@@ -416,8 +412,8 @@ class Recipe:
     penalty : {"lasso", "elastic-net", None}, default "lasso"
         Penalty of the linear law and of Lotka-Volterra; None for least squares. The mean-field law has no
         penalty, so it uses neither this nor the next three parameters.
-    alpha : float or {"aic", "bic", "cv"}, default 0.01
-        Weight of the penalty, at least 0, or the criterion that chooses it; see `LinearODERegressor`.
+    alpha : float, default 0.01
+        Weight of the penalty, at least 0.
     l1_ratio : float, default 0.5
         Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
     max_iter : int, default 100_000
@@ -440,7 +436,7 @@ class Recipe:
 
     law: str = "linear"
     penalty: str | None = "lasso"
-    alpha: float | str = 0.01
+    alpha: float = 0.01
     l1_ratio: float = 0.5
     max_iter: int = 100_000
     kind: str = "increment"
@@ -507,11 +503,10 @@ class Recipe:
         Raises
         ------
         InputError
-            If the law is not linear, or alpha is not a number.
+            If the law is not linear.
         """
-        if self.law != "linear" or isinstance(self.alpha, str):
-            got = f"{resamples} with the {self.law} law and alpha {self.alpha}"
-            raise InputError(f"resamples must be 0 unless the law is linear and alpha a number, got {got}")
+        if self.law != "linear":
+            raise InputError(f"resamples must be 0 for the {self.law} law, got {resamples}")
 
     def resample(self, batch: Any, resamples: int = 200, *, seed: int = 0, **window: Any) -> Resampled:
         """Return intervals of the coefficients of a linear law by `resample_coefficients`.
@@ -548,7 +543,7 @@ class Recipe:
         runs = batch_signals(batch, **window)
         return resample_coefficients(
             runs, kind=self.kind, penalty=self.penalty,
-            alpha=float(self.alpha), l1_ratio=self.l1_ratio, resamples=resamples, seed=seed,
+            alpha=self.alpha, l1_ratio=self.l1_ratio, resamples=resamples, seed=seed,
         )  # fmt: skip
 
 

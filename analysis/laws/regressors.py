@@ -9,17 +9,15 @@ import numpy as np
 from scipy.linalg import lstsq
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from analysis.laws.lasso import LassoSolution, Moments, path, solve
+from analysis.laws.lasso import Moments, solve
 from analysis.scaling import scaled
-from physics.checks import InputError, choice, number, regular_array, short_text, whole_number
+from physics.checks import InputError, number, regular_array, short_text, whole_number
 from physics.values import Array
 
-CRITERIA = ("aic", "bic", "cv")
 SIMILAR = 1e3
 """Ratio of the ranges of features up to which least squares solves for them as they are."""
 
@@ -58,17 +56,11 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ----------
     penalty : {"lasso", "elastic-net", None}, default "lasso"
         Penalty: the Lasso of Ding et al., the elastic net, or none (ordinary least squares).
-    alpha : float or {"aic", "bic", "cv"}, default 0.01
-        Weight of the penalty, as in `sklearn.linear_model.ElasticNet`; 0 is least squares. A name lets a
-        criterion choose the weight for each target. For n rows and a residual sum of squares RSS, "aic"
-        minimizes n log(RSS/n) plus 2 for each coefficient that is not 0, and "bic" adds log n for each. Both
-        treat rows as independent, so serial correlation makes them keep too many coefficients. "cv"
-        cross-validates: it leaves out whole groups if there are several, and otherwise predicts later rows
-        from earlier ones.
+    alpha : float, default 0.01
+        Weight of the penalty, as in `sklearn.linear_model.ElasticNet`; 0 is least squares. `fit_law` takes
+        estimators of scikit-learn that choose it, such as `MultiOutputRegressor(LassoCV())`.
     l1_ratio : float, default 0.5
         Fraction of the L1 norm in the elastic net, greater than 0 and at most 1; the Lasso does not use it.
-    cv : int, default 5
-        Number of folds of the cross-validation, at least 2.
     max_iter : int, default 100_000
         Largest number of sweeps of coordinate descent for each target, at least 1.
     tol : float, default 1e-8
@@ -105,21 +97,19 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def __init__(
         self,
         penalty: str | None = "lasso",
-        alpha: float | str = 0.01,
+        alpha: float = 0.01,
         *,
         l1_ratio: float = 0.5,
-        cv: int = 5,
         max_iter: int = 100_000,
         tol: float = 1e-8,
     ) -> None:
         self.penalty = penalty
         self.alpha = alpha
         self.l1_ratio = l1_ratio
-        self.cv = cv
         self.max_iter = max_iter
         self.tol = tol
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Fit the law to states and their changes.
 
         Parameters
@@ -128,8 +118,6 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             States in the order of time.
         y : array_like, shape (samples, targets) or (samples,)
             Changes of these states.
-        groups : array_like, shape (samples,), optional
-            The trajectory that each sample comes from, for cross-validation.
 
         Returns
         -------
@@ -139,7 +127,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Raises
         ------
         InputError
-            If a parameter is invalid, or there are too few samples for the criterion that chooses `alpha`.
+            If a parameter is invalid.
         ValueError
             If shapes do not agree or a value is not finite; this is scikit-learn's own check.
 
@@ -160,10 +148,10 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.converged_ = np.ones(targets, bool)
         else:
             moments = Moments.of([(X, Y)])
-            chosen = self._choose(alpha, X, Y, moments, groups)
-            solution = self._solve(moments, chosen[:, None])
+            l1_ratio, limit, tol = self.l1_share, self.max_iter, self.tol
+            solution = solve(moments, np.array([[alpha]]), l1_ratio=l1_ratio, max_iter=limit, tol=tol)
             coef, intercept = solution.coef[0, :, 0], solution.intercept[0, :, 0]
-            self.alpha_ = chosen
+            self.alpha_ = np.full(targets, alpha)
             self.n_iter_ = solution.sweeps[0, :, 0]
             self.converged_ = solution.converged[0, :, 0]
             if not self.converged_.all():
@@ -200,13 +188,13 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = checked_data(self, X)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
-    def check(self) -> float | str:
+    def check(self) -> float:
         """Check all parameters of the estimator, and return its `alpha`.
 
         Returns
         -------
-        float or str
-            The parameter `alpha`, as a number or the name of a criterion.
+        float
+            The parameter `alpha`.
 
         Raises
         ------
@@ -217,71 +205,13 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise InputError(f"penalty must be 'lasso', 'elastic-net' or None, got {self.penalty!r}")
         whole_number("max_iter", self.max_iter, 1)
         number("tol", self.tol, above=0.0)
-        whole_number("cv", self.cv, 2)
         number("l1_ratio", self.l1_ratio, maximum=1.0, above=0.0)
-        if isinstance(self.alpha, str):
-            return choice("alpha", self.alpha, CRITERIA)
         return number("alpha", self.alpha, 0.0)
 
     @property
-    def _ratio(self) -> float:
+    def l1_share(self) -> float:
+        """Fraction of the L1 norm in the penalty, which is all of it for the Lasso."""
         return 1.0 if self.penalty == "lasso" else self.l1_ratio
-
-    def _solve(self, moments: Moments, alpha: Array) -> LassoSolution:
-        return solve(moments, alpha, l1_ratio=self._ratio, max_iter=self.max_iter, tol=self.tol)
-
-    def _choose(self, alpha: float | str, X: Array, Y: Array, moments: Moments, groups: Any) -> Array:
-        """Return the penalty of every target, (targets,).
-
-        `alpha` is a number or one of `CRITERIA`; `X` (samples, features) and `Y` (samples, targets) are the
-        data, `moments` are theirs, and `groups` (samples,) name the trajectories of the rows, or are None.
-        """
-        if not isinstance(alpha, str):
-            return np.full(Y.shape[1], alpha)
-        candidates = path(moments, self._ratio)
-        if alpha == "cv":
-            cost = self._left_out(X, Y, candidates, groups)
-        else:
-            cost = self._information(alpha, len(X), moments, candidates)
-        return np.asarray(candidates[np.arange(len(candidates)), cost.argmin(axis=1)])
-
-    def _information(self, name: str, samples: int, moments: Moments, candidates: Array) -> Array:
-        """Return an information criterion of each penalty, (targets, candidates).
-
-        `name` is "aic" or "bic", `samples` is the number of rows, `moments` are those of the data, and
-        `candidates` (targets, candidates) are the penalties.
-        """
-        unknowns = moments.gram.shape[1] + 1
-        if samples <= unknowns:
-            got = f"{samples} samples for {unknowns} unknowns"
-            raise InputError(f"alpha={name!r} needs more samples than unknowns, got {got}")
-        w = self._solve(moments, candidates).coef[0]
-        fitted = np.einsum("tpk,kl,tpl->tp", w, moments.gram[0], w)
-        rest = moments.power[0][:, None] - 2 * np.einsum("tpk,tk->tp", w, moments.cross[0]) + fitted
-        floor = np.maximum(np.finfo(float).eps * moments.power[0], np.finfo(float).tiny)[:, None]
-        price = 2.0 if name == "aic" else np.log(samples)
-        return np.asarray(samples * np.log(np.maximum(rest, floor)) + price * np.count_nonzero(w, axis=2))
-
-    def _left_out(self, X: Array, Y: Array, candidates: Array, groups: Any) -> Array:
-        """Return the sums of squared errors on rows that were left out, (targets, candidates).
-
-        `X` (samples, features) and `Y` (samples, targets) are the data, and `candidates` the penalties. If
-        `groups` (samples,) name several trajectories, whole ones are left out, and otherwise later rows.
-        """
-        count = 0 if groups is None else len(np.unique(groups))
-        if count > 1:
-            folds = GroupKFold(min(self.cv, count)).split(X, Y, groups)
-        elif len(X) > self.cv:
-            folds = TimeSeriesSplit(self.cv).split(X)
-        else:
-            raise InputError(f"alpha='cv' needs more samples than cv = {self.cv} folds, got {len(X)}")
-        cost = np.zeros_like(candidates)
-        for train, test in folds:
-            fit = self._solve(Moments.of([(X[train], Y[train])]), candidates)
-            for t in range(len(candidates)):
-                error = X[test] @ fit.coef[0, t].T + fit.intercept[0, t] - Y[test, t, None]
-                cost[t] += (error**2).sum(axis=0)
-        return cost
 
 
 def _least_squares(X: Array, Y: Array) -> tuple[Array, Array]:
@@ -480,7 +410,7 @@ def term_name(term: Term) -> str:
     return " ".join(parts) or "1"
 
 
-def lotka_volterra(penalty: str | None = None, alpha: float | str = 0.01, **options: Any) -> Pipeline:
+def lotka_volterra(penalty: str | None = None, alpha: float = 0.01, **options: Any) -> Pipeline:
     """Return an estimator with all terms up to second order in the components (Ding et al. 2024, Eq. 2).
 
     The terms are a constant, the components, and the products of two components. Fit it with `fit_law`. For
@@ -491,8 +421,8 @@ def lotka_volterra(penalty: str | None = None, alpha: float | str = 0.01, **opti
     ----------
     penalty : {"lasso", "elastic-net", None}, optional
         Penalty; by default none, which is least squares.
-    alpha : float or {"aic", "bic", "cv"}, default 0.01
-        Weight of the penalty, or the criterion that chooses it.
+    alpha : float, default 0.01
+        Weight of the penalty.
     **options
         Further options of `LinearODERegressor`. All options are checked when the estimator is fitted.
 

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
 from tyro.conf import Positional
 
 from grokphys.options import Figures, Files, Overwrite, TableFile, given_otherwise
@@ -18,7 +17,7 @@ def fit_ode(
     *,
     law: Literal["linear", "mean-field", "lotka-volterra"] = "linear",
     penalty: Literal["lasso", "elastic-net", "least-squares"] = "lasso",
-    alpha: Annotated[str, tyro.conf.arg(metavar="NUMBER|aic|bic|cv")] = "0.01",
+    alpha: float = 0.01,
     l1_ratio: float = 0.5,
     max_iter: int = 100_000,
     kind: Literal["increment", "generator"] = "increment",
@@ -46,8 +45,7 @@ def fit_ode(
         penalty: Penalty of the linear and of the Lotka-Volterra law: lasso (as in the paper), elastic-net, or
             least-squares (no penalty). The mean-field law has none.
         alpha: Weight of the penalty, at least 0, as in the estimator ElasticNet of scikit-learn; 0 means
-            least squares. An information criterion (aic or bic) or cross-validation (cv) chooses a weight for
-            each frequency.
+            least squares.
         l1_ratio: Fraction of the L1 norm in the penalty elastic-net, greater than 0 and at most 1.
         max_iter: Largest number of sweeps of coordinate descent for each frequency, at least 1. One sweep
             updates every coefficient once.
@@ -55,8 +53,8 @@ def fit_ode(
             dx/dt for each step (generator).
         first: First step to fit, a whole number of at least 0.
         last: Last step to fit, a whole number greater than --first.
-        resamples: Number of times that the fit is repeated, 0 or at least 2, for a linear law whose --alpha
-            is a number. Each fit uses resampled runs, or resampled blocks of steps if there is a single run.
+        resamples: Number of times that the fit is repeated, 0 or at least 2, for a linear law. Each
+            fit uses resampled runs, or resampled blocks of steps if there is a single run.
             The 95 % interval of each coefficient, and how often the penalty keeps it, are written to
             intervals.csv in --directory, which is then required.
         table: Table to write, as CSV or Parquet. It has one row for each run: file, run, parameters and

@@ -11,7 +11,6 @@ import numpy as np
 from analysis.circles.survival import circles_of
 from analysis.laws.flow import interactions
 from analysis.laws.ode import ODEFit, Recipe, fit_batch
-from analysis.laws.regressors import CRITERIA
 from analysis.laws.scores import HonestScores, Law
 from grokphys.batches import Row, read_each, run_columns
 from grokphys.output import FigureFormat, save_figure, write_csv, write_json
@@ -30,7 +29,7 @@ Run = tuple[Row, Any]
 
 
 def recipe_of(
-    law: str, penalty: str, alpha: str, l1_ratio: float, max_iter: int, kind: str, resamples: int
+    law: str, penalty: str, alpha: float, l1_ratio: float, max_iter: int, kind: str, resamples: int
 ) -> Recipe:
     """Return the recipe that the options of `grokphys fit-ode` describe.
 
@@ -40,8 +39,8 @@ def recipe_of(
         Law to fit.
     penalty : {"lasso", "elastic-net", "least-squares"}
         Penalty of its coefficients.
-    alpha : str
-        Weight of the penalty: a number of at least 0, or "aic", "bic" or "cv".
+    alpha : float
+        Weight of the penalty, at least 0.
     l1_ratio : float
         Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
     max_iter : int
@@ -61,13 +60,7 @@ def recipe_of(
     InputError
         If a value is out of its range, or `resamples` is given for a law that cannot be resampled.
     """
-    weight: float | str = alpha
-    if alpha not in CRITERIA:
-        try:
-            weight = float(alpha)
-        except ValueError:
-            raise InputError(f"alpha must be a number of at least 0, aic, bic or cv, got {alpha!r}") from None
-    recipe = Recipe(law, None if penalty == "least-squares" else penalty, weight, l1_ratio, max_iter, kind)
+    recipe = Recipe(law, None if penalty == "least-squares" else penalty, alpha, l1_ratio, max_iter, kind)
     if whole_number("resamples", resamples, 0) == 1:
         raise InputError("resamples must be 0 or at least 2, got 1")
     if resamples:
