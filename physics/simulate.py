@@ -23,9 +23,9 @@ from physics.values import Array
 
 GROWN = 1e9
 """Growth that counts as blowing up: a step moves points this many times the width of the start."""
-JUMPY = 0.5
+JUMPY = 0.3
 """Movement in a step, relative to the size of the run, from which normalised points jump about: both as root
-mean squares. Musat's particles move by at most 0.2 at the papers' steps, and by 0.5 to 2 from 0.2 on."""
+mean squares. Musat's particles move by at most 0.25 at the papers' steps, and by 0.5 to 2 from 0.2 on."""
 
 
 def simulate(
@@ -219,7 +219,7 @@ def simulate(
                         advice = _cure(system, positions, step_size)
                         warnings.warn(
                             f"steps of size {step_size:g} move the points of {len(jumpy)} of {len(moved)} "
-                            f"runs, such as run {first_run + jumpy[0]}, by more than half of their size "
+                            f"runs, such as run {first_run + jumpy[0]}, by more than {JUMPY} of their size "
                             f"(seen at step {step}), so that they jump about{advice}",
                             stacklevel=2,
                         )

@@ -56,7 +56,7 @@ def test_the_paper_of_a_model_decides_in_python_in_the_command_and_in_a_sweep(na
     assert nets.Training(model).ensemble.train.shape[1] == int(fraction * len(model.task) + 1e-9)
     assert Settings().of(model).steps == steps
     made, _, shown = repr(model).partition("  # by default trained with ")
-    assert f"weight_decay={decay}" in shown
+    assert f"weight_decay={decay:g}" in shown
     assert f"steps={steps}" in shown
     if name != "group-decoder":  # a group is shown by its name
         assert eval(made, vars(nets.models)) == model

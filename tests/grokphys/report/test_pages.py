@@ -59,7 +59,7 @@ def test_symbols_have_subscripts_in_texts_headers_labels_and_terms(tmp_path):
         (Interval(2.0, 1.996, 2.004, 9), "2.00 [2.00, 2.00]"),
         (Interval(1020.4, 900.2, 1100.7, 9), "1020 [900, 1101]"),
         (Interval(0.001, -0.0001, 0.002, 9), "0.0010 [-0.0001, 0.0020]"),
-        (Interval(0.001, math.nan, math.nan, 1), "0.001"),
+        (Interval(0.001, math.nan, math.nan, 1), "0.001 (no interval)"),
         (Interval(5.0, 5.0, 5.0, 9), "5.00 [5.00, 5.00]"),
         (Interval(4.56e8, 1e8, 9e8, 9), "4.56 × 10⁸ [1 × 10⁸, 9 × 10⁸]"),
         (Interval(math.inf, 1.0, math.inf, 9), "-"),
