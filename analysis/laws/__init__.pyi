@@ -1,10 +1,6 @@
-from .flow import FixedPoints as FixedPoints
-from .flow import Stability as Stability
 from .flow import affine_rollout as affine_rollout
 from .flow import affine_solution as affine_solution
-from .flow import fixed_points as fixed_points
 from .flow import interactions as interactions
-from .flow import stability as stability
 from .flow import to_generator as to_generator
 from .flow import to_increment as to_increment
 from .lasso import LassoSolution as LassoSolution

@@ -1,22 +1,20 @@
-"""Affine laws: solution, rollout, conversion, fixed points, stability, and interactions of components.
+"""Affine laws: solution, rollout, conversion, and interactions of components.
 
 Two kinds of law are distinguished: the **increment map** `x_{n+1} = x_n + A x_n + b`, and the **generator**
 `dx/dt = A x + b`. The matrices of a generator and of its map agree only to first order in the step;
 `to_increment` and `to_generator` convert one into the other.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.linalg import expm, logm, null_space, orth
+from scipy.linalg import expm, logm
 from scipy.linalg.lapack import dgebal
-from scipy.special import log1p
 
-from physics.checks import InputError, choice, finite_array, number, whole_number
+from physics.checks import InputError, finite_array, number, whole_number
 from physics.flows import AffineFlow
-from physics.values import Array, Complex, Shown
+from physics.values import Array
 
 
 def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
@@ -182,136 +180,6 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     # The logarithm has the rounding errors of 1 + A; the mean flow restores the digits of a slow law.
     mean = _mean_flow(np.real(logm(multiplier)) * unit[:, None] / unit / step, step)
     return np.linalg.solve(mean.T, A.T).T, np.linalg.solve(mean, b)
-
-
-@dataclass(frozen=True)
-class FixedPoints(Shown):
-    """States x of K components with ``A x + b = 0``, where a law is at rest; `fixed_points` returns them.
-
-    Attributes
-    ----------
-    point : ndarray of float64, shape (K,), or None
-        Fixed point nearest to the origin, or None if the equation has no solution.
-    directions : ndarray of float64, shape (K, n)
-        Orthonormal directions, one in each column, in which there are further fixed points. If the matrix A
-        is not singular, n is 0.
-
-    Examples
-    --------
-    >>> import analysis
-    >>> found = analysis.laws.fixed_points([[-1.0, 1.0], [1.0, -1.0]], [0.0, 0.0])  # wherever x_1 = x_2
-    >>> found.point.tolist(), found.directions.shape
-    ([0.0, 0.0], (2, 1))
-    """
-
-    point: Array | None
-    directions: Array
-
-
-def fixed_points(A: Any, b: Any) -> FixedPoints:
-    """Find the states x at which an affine law is at rest, where ``A x + b = 0``.
-
-    Parameters
-    ----------
-    A : array_like, shape (K, K)
-        Matrix of an increment map or of a generator of K components; the equation is the same for both.
-    b : array_like, shape (K,)
-        Constant of the law.
-
-    Returns
-    -------
-    FixedPoints
-        One fixed point, or None, and the directions in which there are more.
-
-    Raises
-    ------
-    InputError
-        If shapes do not agree, or a value is not finite.
-
-    Examples
-    --------
-    >>> import analysis
-    >>> analysis.laws.fixed_points([[-2.0, 0.0], [0.0, -1.0]], [2.0, 3.0]).point.tolist()
-    [1.0, 3.0]
-    """
-    A, b = _affine(A, b)
-    # In units in which all columns and rows are of one size, rounding cannot make A look singular.
-    columns = np.frexp(np.abs(A).max(axis=0))[1]
-    matrix = np.ldexp(A, -columns)
-    rows = np.frexp(np.abs(matrix).max(axis=1))[1]
-    matrix, target = np.ldexp(matrix, -rows[:, None]), np.ldexp(-b, -rows)
-    directions = null_space(matrix)
-    if not directions.size:
-        return FixedPoints(np.ldexp(np.linalg.solve(matrix, target), -columns), directions)
-    point = np.linalg.lstsq(matrix, target, rcond=None)[0]
-    size = np.abs(matrix).sum(axis=1).max() * np.abs(point).max() + np.abs(target).max()
-    exists = np.abs(matrix @ point - target).max() <= 1e-9 * size
-    directions = orth(np.ldexp(directions, (columns.min() - columns)[:, None]))
-    point = np.ldexp(point, -columns)
-    return FixedPoints(point - directions @ (directions.T @ point) if exists else None, directions)
-
-
-@dataclass(frozen=True)
-class Stability(Shown):
-    """How the modes of an affine law of K components grow or decay, which `stability` returns.
-
-    Attributes
-    ----------
-    eigenvalues : ndarray of complex128, shape (K,)
-        Eigenvalues of the matrix of the law, the fastest growing first.
-    growth : ndarray of float64, shape (K,)
-        Growth rate of each mode: the real part of the eigenvalue of a generator, per unit of time, or ``log
-        |1 + μ|`` for an eigenvalue μ of an increment map, per step. It is -inf if a mode vanishes in one
-        step.
-    stable : bool
-        Whether all growth rates are negative.
-
-    Examples
-    --------
-    >>> import analysis
-    >>> analysis.laws.stability([[-0.5, 0.0], [0.0, 0.1]]).growth.round(3).tolist()  # log 1.1 and log 0.5
-    [0.095, -0.693]
-    """
-
-    eigenvalues: Complex
-    growth: Array
-    stable: bool
-
-
-def stability(A: Any, *, kind: str = "increment") -> Stability:
-    """Return how fast deviations from a fixed point of an affine law grow, and whether all of them decay.
-
-    Parameters
-    ----------
-    A : array_like, shape (K, K)
-        Matrix of the law of K components.
-    kind : {"increment", "generator"}, default "increment"
-        Whether `A` belongs to the map x(n+1) = x(n) + A x(n) + b, or to dx/dt = A x + b.
-
-    Returns
-    -------
-    Stability
-        Eigenvalues, growth rates, and whether the law is stable.
-
-    Raises
-    ------
-    InputError
-        If `A` is not a finite square matrix, or `kind` is neither.
-
-    Examples
-    --------
-    >>> import analysis
-    >>> analysis.laws.stability([[-0.5]]).stable
-    True
-    """
-    values = np.linalg.eigvals(_balanced(_square(A))[0]).astype(np.complex128)
-    if choice("kind", kind, ("increment", "generator")) == "generator":
-        growth = values.real
-    else:
-        with np.errstate(divide="ignore"):
-            growth = np.asarray(log1p(values)).real
-    order = np.argsort(-growth, kind="stable")
-    return Stability(values[order], growth[order], bool((growth < 0).all()))
 
 
 def interactions(A: Any) -> list[dict[str, Any]]:

@@ -189,30 +189,6 @@ def test_a_fit_converts_in_units_of_time():
         fit.to_increment(0.7)
 
 
-def test_fixed_points_and_stability():
-    A, b, _ = stable_system()
-    found = analysis.laws.fixed_points(A, b)
-    np.testing.assert_allclose(A @ found.point + b, 0, atol=1e-12)
-    assert found.directions.shape == (4, 0)
-    np.testing.assert_allclose(analysis.affine_solution(A, b, found.point, [9.0])[0], found.point, atol=1e-9)
-    drifts = analysis.laws.fixed_points(np.diag([-1.0, 0.0]), [1.0, 1.0])
-    assert drifts.point is None
-    np.testing.assert_allclose(np.abs(drifts.directions.T), [[0, 1]])
-    line = analysis.laws.fixed_points(np.diag([-1.0, 0.0]), [1.0, 0.0])
-    np.testing.assert_allclose(line.point, [1, 0])
-    # The same matrix is stable as a generator and not as a map: 1 + A = -1.5.
-    strong = np.diag([-2.5, -0.1])
-    assert analysis.laws.stability(strong, kind="generator").stable
-    step = analysis.laws.stability(strong)
-    assert not step.stable
-    np.testing.assert_allclose(step.growth, np.log([1.5, 0.9]))
-    assert analysis.laws.stability(np.diag([-1.0])).growth[0] == -np.inf
-    # A map that turns by 1.2 rad and stretches by 5 %: the real parts of its multipliers are below 1.
-    turned = 1.05 * np.array([[np.cos(1.2), -np.sin(1.2)], [np.sin(1.2), np.cos(1.2)]]) - np.eye(2)
-    np.testing.assert_allclose(analysis.laws.stability(turned).growth, np.log([1.05, 1.05]))
-    assert not analysis.laws.stability(turned).stable
-
-
 def test_who_helps_whom():
     A = np.array([[-1.0, 2, 0], [3, -1, -0.5], [0, 4, 9]])
     rows = analysis.laws.interactions(A)

@@ -515,21 +515,18 @@ def least_squares():
 
 @case("laws")
 def flows():
-    """Solutions, fixed points and stability of affine laws."""
+    """Conversions and solutions of affine laws."""
     A = np.array([[-0.5, 0.3, 0.0], [0.1, -0.2, 0.05], [0.0, 0.02, -0.7]])
     b = np.array([0.1, 0.0, 0.3])
     generator, drift = public("to_generator")(A, b)
     increment, shift = public("to_increment")(A, b, 0.5)
-    fixed = public("fixed_points")(A, b)
     return {
         "generator": generator,
         "drift": drift,
         "increment": increment,
         "shift": shift,
-        "point": fixed.point,
         "rollout": public("affine_rollout")(A, b, np.ones(3), 20),
         "solution": public("affine_solution")(A, b, np.ones(3), [0.0, 1.0, 10.0]),
-        "growth": np.sort(public("stability")(A).growth),
     }
 
 
