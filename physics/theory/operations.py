@@ -1,14 +1,13 @@
 """What is learned: finite groups, operations on symbols, their samples, and training sets drawn from them."""
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from physics.checks import InputError, misfit, regular_array, require_memory, sequence, whole_number
+from physics.checks import InputError, misfit, regular_array, require_memory, whole_number
 from physics.seeds import Seed, parent_seed
 from physics.values import Int32, Integers, Mask, Value, read_only
 
@@ -264,52 +263,6 @@ def quaternion() -> FiniteGroup:
     sign, axis = np.divmod(np.arange(8), 4)
     negative = sign[:, None] ^ sign ^ minus[np.ix_(axis, axis)]
     return FiniteGroup(unit[np.ix_(axis, axis)] + 4 * negative, "Q_8")
-
-
-def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") -> FiniteGroup:
-    """Return the group that some permutations generate, for groups that have no function of their own.
-
-    Parameters
-    ----------
-    generators : sequence of permutations
-        At least one permutation of 0 … n-1, given as the sequence of images of 0, 1, …; n is the same for
-        all.
-    name : str, default "group"
-        Name of the group in messages and figures.
-
-    Returns
-    -------
-    FiniteGroup
-        All products of the generators in lexicographic order; a·b applies b first.
-
-    Raises
-    ------
-    InputError
-        If a generator is not a permutation, they differ in length, or the group has more than 2000 elements.
-    ImportError
-        If SymPy, which finds the elements, is not installed.
-
-    Examples
-    --------
-    >>> import physics
-    >>> physics.theory.from_permutations([[1, 2, 0, 3, 4], [0, 1, 2, 4, 3]], name="C_3 x C_2")
-    FiniteGroup(C_3 x C_2, order 6)
-    """
-    given = [sequence(f"generators[{k}]", one) for k, one in enumerate(sequence("generators", generators))]
-    arrays = [tuple(whole_number(f"generators[{k}]", x, 0) for x in one) for k, one in enumerate(given)]
-    if not arrays:
-        raise InputError("generators must hold at least one permutation, got none")
-    for k, array in enumerate(arrays):
-        if sorted(array) != list(range(len(arrays[0]))):
-            last = len(arrays[0]) - 1
-            raise InputError(f"generators[{k}] must be a rearrangement of 0 … {last}, got {list(array)}")
-    try:
-        import sympy.combinatorics as sympy  # type: ignore[import-untyped, unused-ignore]
-    except ImportError:
-        raise ImportError("from_permutations needs SymPy: pip install sympy") from None
-    group = sympy.PermutationGroup([sympy.Permutation(list(array)) for array in arrays])
-    _check_order("generators", int(group.order()))
-    return _of_permutations(sorted(tuple(element) for element in group.generate(af=True)), name)
 
 
 def _of_permutations(elements: list[tuple[int, ...]], name: str) -> FiniteGroup:

@@ -105,7 +105,6 @@ REFUSED = [
     (lambda: physics.cyclic(2001), "order"),
     (lambda: physics.theory.dihedral(0), "sides"),
     (lambda: physics.theory.direct_product(physics.cyclic(67), physics.cyclic(30)), "groups"),
-    (lambda: physics.theory.from_permutations([[0, 0]]), "generators"),
     (lambda: physics.FourierLottery(2), "tokens"),
     (lambda: physics.FourierLottery(5, coupling=0), "coupling"),
     (lambda: LOTTERY.velocity([1.0], [1.0]), "theta and xi"),

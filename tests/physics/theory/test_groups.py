@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from physics import FiniteGroup, InputError, cyclic, symmetric
-from physics.theory import alternating, dihedral, direct_product, from_permutations, quaternion
+from physics.theory import alternating, dihedral, direct_product, quaternion
 
 
 def orders(group):
@@ -52,13 +52,6 @@ def test_permutations_compose_as_functions():
     table = symmetric(3).table
     for a, b in itertools.product(range(6), repeat=2):
         assert elements[table[a, b]] == tuple(elements[a][elements[b][x]] for x in range(3))
-
-
-def test_generated_by_permutations():
-    assert np.array_equal(from_permutations([[1, 0, 2], [1, 2, 0]]).table, symmetric(3).table)
-    assert from_permutations([[1, 2, 3, 4, 0]], name="C_5").commutes
-    klein = from_permutations([[1, 0, 3, 2], [2, 3, 0, 1]])
-    assert orders(klein) == {1: 1, 2: 3}
 
 
 @pytest.mark.parametrize(
