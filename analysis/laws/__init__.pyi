@@ -3,8 +3,6 @@ from .flow import affine_solution as affine_solution
 from .flow import interactions as interactions
 from .flow import to_generator as to_generator
 from .flow import to_increment as to_increment
-from .lasso import LassoSolution as LassoSolution
-from .lasso import batch_lasso as batch_lasso
 from .ode import PUBLISHED as PUBLISHED
 from .ode import ODEFit as ODEFit
 from .ode import Recipe as Recipe

@@ -7,14 +7,13 @@ benchmarks/peers.py laws`).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import prange
 
-from physics.checks import InputError, finite_array, number, whole_number
+from physics.checks import InputError
 from physics.jit import kernel
-from physics.values import Array, Integers, Mask, Shown
+from physics.values import Array, Integers, Mask
 
 KKT = 1e-9
 """Fraction of alpha by which the gradient of a zero coefficient may exceed it, for rounding errors."""
@@ -309,7 +308,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class LassoSolution(Shown):
+class LassoSolution:
     """Solutions of m regressions with K features and T targets at P penalties each.
 
     Attributes
@@ -324,14 +323,6 @@ class LassoSolution(Shown):
         Duality gap, an upper bound of the excess of the objective over its minimum.
     converged : ndarray of bool, shape (m, T, P)
         Whether the gap is at most the tolerance of the fit times the variance of the target.
-
-    Examples
-    --------
-    >>> import analysis, numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> found = analysis.laws.batch_lasso([(X, X[:, :1] + 2)], alpha=0.1)
-    >>> found.coef.shape, bool(found.converged.all())
-    ((1, 1, 1, 3), True)
     """
 
     coef: Array
@@ -344,7 +335,12 @@ class LassoSolution(Shown):
 def solve(
     moments: Moments, alpha: Array, *, l1_ratio: float = 1.0, max_iter: int = 100_000, tol: float = 1e-8
 ) -> LassoSolution:
-    """Solve regressions with L1 and L2 penalties from their moments; see `batch_lasso` for the parameters.
+    """Solve regressions with L1 and L2 penalties from their moments.
+
+    For each target y with n rows, it finds the coefficients w and the constant w₀ that minimize
+    ``‖y - Xw - w₀‖² / (2n) + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio) ‖w‖² / 2)``, as
+    `sklearn.linear_model.ElasticNet` does. A target has converged at a duality gap of `tol` times its
+    variance, and takes at most `max_iter` sweeps.
 
     `alpha` is (1, P) or (T, P), for one or for each of the T targets, and greater than 0. The penalties of a
     row decrease, and each solution starts from the previous one.
@@ -360,58 +356,3 @@ def solve(
     )
     intercept = moments.target_mean[..., None] - np.einsum("mtpk,mk->mtp", coef, moments.feature_mean)
     return LassoSolution(coef, intercept, sweeps, gap, gap <= tol * moments.power[..., None])
-
-
-def batch_lasso(
-    problems: Any, *, alpha: float = 0.01, l1_ratio: float = 1.0, max_iter: int = 100_000, tol: float = 1e-8
-) -> LassoSolution:
-    """Fit Lasso or elastic net to all targets of many regressions, on all cores.
-
-    For each column y of Y with n rows, the fit finds the coefficients w and the constant w₀ that minimize
-    ``‖y - Xw - w₀‖² / (2n) + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio) ‖w‖² / 2)``, as
-    `sklearn.linear_model.ElasticNet` does. This function is faster because all targets of a regression share
-    its Gram matrix.
-
-    Parameters
-    ----------
-    problems : sequence of (X, Y), shapes (n_i, K) and (n_i, T)
-        Regressions of T targets on K features, the same numbers for all. Problem i has n_i rows.
-    alpha : float, default 0.01
-        Weight of the penalty, greater than 0.
-    l1_ratio : float, default 1.0
-        Fraction of the L1 norm in the penalty, greater than 0 and at most 1.
-    max_iter : int, default 100_000
-        Largest number of sweeps of coordinate descent for each target, at least 1.
-    tol : float, default 1e-8
-        Duality gap, relative to the target's variance, at which a target counts as converged.
-
-    Returns
-    -------
-    LassoSolution
-        Coefficients and constants of all regressions, at this one penalty.
-
-    Raises
-    ------
-    InputError
-        If there is no regression, shapes do not agree, a value is not finite, or a parameter is out of range.
-
-    Examples
-    --------
-    >>> import analysis, numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> found = analysis.laws.batch_lasso([(X, X[:, :1]), (X, 2 * X[:, 1:2])], alpha=0.1)
-    >>> found.coef.shape, np.count_nonzero(found.coef, axis=-1).ravel().tolist()
-    ((2, 1, 1, 3), [1, 1])
-    """
-    checked = []
-    for k, problem in enumerate(problems):
-        X, Y = (finite_array(f"{name} of problem {k}", x) for name, x in zip("XY", problem, strict=True))
-        if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y) or not X.size:
-            raise InputError(f"problem {k} must hold X (n, K) and Y (n, T), got {X.shape} and {Y.shape}")
-        checked.append((X, Y))
-    shapes = sorted({(X.shape[1], Y.shape[1]) for X, Y in checked})
-    if len(shapes) != 1:
-        raise InputError(f"problems must be at least one, with equal features and targets, got {shapes}")
-    alpha, l1_ratio = number("alpha", alpha, above=0.0), number("l1_ratio", l1_ratio, maximum=1.0, above=0.0)
-    max_iter, tol = whole_number("max_iter", max_iter, 1), number("tol", tol, above=0.0)
-    return solve(Moments.of(checked), np.array([[alpha]]), l1_ratio=l1_ratio, max_iter=max_iter, tol=tol)

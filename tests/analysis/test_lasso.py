@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-import analysis
 import physics
 from analysis.laws.lasso import Moments, solve
 from physics.examples import example_path
@@ -26,9 +25,14 @@ def problems(seed=0):
     yield regular[:60], np.zeros((60, 4))
 
 
+def lasso(pairs, alpha=0.01, l1_ratio=1.0):
+    """Solve regressions at one penalty."""
+    return solve(Moments.of(pairs), np.array([[alpha]]), l1_ratio=l1_ratio)
+
+
 @pytest.mark.parametrize(("alpha", "l1_ratio"), [(0.001, 1.0), (0.05, 1.0), (1.0, 1.0), (0.05, 0.3)])
 def test_the_batch_lasso_is_optimal(alpha, l1_ratio):
-    found = analysis.laws.batch_lasso(list(problems()), alpha=alpha, l1_ratio=l1_ratio)
+    found = lasso(problems(), alpha=alpha, l1_ratio=l1_ratio)
     assert found.converged.all()
     for k, (X, Y) in enumerate(problems()):
         for t in range(4):
@@ -41,12 +45,12 @@ def test_the_batch_lasso_is_optimal(alpha, l1_ratio):
 def test_the_batch_lasso_has_the_coefficients_of_scikit_learns():
     signals = physics.load(example_path("ding")).observables["fourier_signals"][0].astype(float)
     states, changes = signals[:-1], np.diff(signals, axis=0)
-    found = analysis.laws.batch_lasso([(states, changes)], alpha=0.1)
+    found = lasso([(states, changes)], alpha=0.1)
     model = Lasso(alpha=0.1, tol=1e-14, max_iter=50_000, precompute=True)
     for t in (2, 6, 12):
         np.testing.assert_allclose(found.coef[0, t, 0], model.fit(states, changes[:, t]).coef_, atol=1e-8)
     # At the published alpha, scikit-learn takes minutes; there the solution is checked by its own conditions.
-    found = analysis.laws.batch_lasso([(states, changes)])
+    found = lasso([(states, changes)])
     for t, k in itertools.product(range(29), [0]):
         w = found.coef[k, t, 0]
         assert naive.elastic_net_gap(states, changes[:, t], w, 0.01, 1.0) <= 1e-10 * changes[:, t].var()
@@ -76,8 +80,8 @@ def test_duplicate_features_share_one_optimum():
     X = np.random.default_rng(0).standard_normal((40, 3))
     X[:, 2] = X[:, 1]
     y = X @ [[1.0], [2.0], [0.0]]
-    found = analysis.laws.batch_lasso([(X, y)], alpha=0.1)
-    alone = analysis.laws.batch_lasso([(X[:, :2], y)], alpha=0.1)
+    found = lasso([(X, y)], alpha=0.1)
+    alone = lasso([(X[:, :2], y)], alpha=0.1)
     assert found.coef[0, 0, 0, 1:].sum() == pytest.approx(alone.coef[0, 0, 0, 1])
     assert found.converged.all()
 
@@ -86,9 +90,9 @@ def test_duplicate_features_share_one_optimum():
 def test_the_batch_lasso_has_the_same_bits_with_any_number_of_threads():
     import numba
 
-    many = analysis.laws.batch_lasso(list(problems())).coef
+    many = lasso(problems()).coef
     numba.set_num_threads(1)
-    one = analysis.laws.batch_lasso(list(problems())).coef
+    one = lasso(problems()).coef
     np.testing.assert_array_equal(one, many)
 
 

@@ -1,4 +1,4 @@
-"""Linear laws: fits, criteria, maps and generators, fixed points, and rollouts."""
+"""Linear laws: fits, criteria, maps and generators, and rollouts."""
 
 import math
 
@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import analysis
 import nets
 import physics
+from analysis.laws.lasso import Moments, solve
 from analysis.laws.ode import fit_trajectories
 from analysis.laws.scores import Law
 from physics import InputError
@@ -288,6 +289,6 @@ def test_neither_convergence_nor_the_choice_of_a_penalty_depends_on_the_unit(uni
     tied = rng.normal(size=(40, 1)) + 0.01 * rng.normal(size=(40, 3))
     target = unit * (tied @ [[1.0], [-2.0], [3.0]] + rng.normal(size=(40, 1)))
     one, many = (
-        analysis.laws.batch_lasso([(tied, target)], alpha=1e-4 * unit, max_iter=n) for n in (1, 10_000)
+        solve(Moments.of([(tied, target)]), np.array([[1e-4 * unit]]), max_iter=n) for n in (1, 10_000)
     )
     assert (one.converged.all(), many.converged.all()) == (False, True)

@@ -9,6 +9,7 @@ import analysis
 import physics
 from analysis.circles.classes import structures_by
 from analysis.comparison.timing import Onsets, log_rank, onset_ratio
+from analysis.laws.lasso import Moments
 from analysis.laws.scores import Law
 from analysis.stats.effects import permutation_p_value
 from physics.errors import InputError
@@ -350,7 +351,7 @@ def test_regressions_in_extreme_units_are_right_or_refused(unit):
         np.testing.assert_allclose(found.intercept_ / outer, plain.intercept_, rtol=1e-9)
     for data in ((X * unit, Y), (X, Y * unit)):
         with pytest.raises(InputError, match="unit in which its squares are finite and not 0"):
-            analysis.laws.batch_lasso([data])
+            Moments.of([data])
 
 
 def test_tokens_in_the_order_of_another_group_have_no_frequencies():

@@ -12,6 +12,7 @@ import analysis
 import nets
 import physics
 from analysis.circles.fourier import signals_and_final
+from analysis.laws.lasso import Moments, solve
 from nets.interventions import with_signals
 
 Arrays = Mapping[str, Any]
@@ -478,9 +479,9 @@ def lasso():
     model = analysis.LinearODERegressor(alpha=0.01).fit(x[:-1], np.diff(x, axis=0))
     mixed = analysis.LinearODERegressor("elastic-net", alpha=0.005, l1_ratio=0.7)
     mixed = mixed.fit(x[:-1], np.diff(x, axis=0))
-    batch = public("batch_lasso")(
-        [(x[:200], np.diff(x, axis=0)[:200]), (x[:-1], np.diff(x, axis=0))], alpha=0.01
-    )
+    states, changes = x[:-1].astype(float), np.diff(x.astype(float), axis=0)
+    moments = Moments.of([(states[:200], changes[:200]), (states, changes)])
+    batch = solve(moments, np.array([[0.01]]))
     fitted = analysis.fit_trajectories(x, penalty="lasso", alpha=0.01)
     each = [analysis.fit_trajectories(series, alpha=0.02).A for series in (x, x[::2])]
     return {
