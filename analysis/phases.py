@@ -4,7 +4,6 @@ Nothing here trains networks; `phase_diagram` receives a function that does.
 """
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -325,7 +324,6 @@ class Axis:
 
 Point = tuple[float, float]
 Box = tuple[Span, Span]
-WHOLE: Box = ((0.0, 1.0), (0.0, 1.0))
 
 
 _majority = lru_cache(1024)(Majority)
@@ -385,24 +383,9 @@ class Cell(Shown):
         """Majority phase of the runs of the cell; an `InputError` says so if there are none."""
         return _majority(tuple(run.phase for run in self.runs))
 
-    def covered(self, box: Box = WHOLE) -> float:
-        """Return the area that the cell and a box have in common.
-
-        Parameters
-        ----------
-        box : pair of spans, default the whole plane
-            Ends of the box on both axes, as positions from 0 to 1.
-
-        Returns
-        -------
-        float
-            Area, as a fraction of the whole diagram; 0 if they do not overlap.
-        """
-        width, height = (
-            max(min(side[1], edge[1]) - max(side[0], edge[0]), 0.0)
-            for side, edge in zip((self.x, self.y), box, strict=True)
-        )
-        return width * height
+    def covered(self) -> float:
+        """Return the area of the cell, as a fraction of the whole diagram."""
+        return (self.x[1] - self.x[0]) * (self.y[1] - self.y[0])
 
 
 Evaluate = Callable[[Sequence[Point], int], Any]
@@ -427,8 +410,6 @@ class PhaseDiagram(Shown):
         The cells of the diagram, each with its runs; they cover the plane once.
     coarser : list of Cell
         Cells that were cut into smaller ones. Their runs are kept but not used any further.
-    complete : bool
-        False if the budget of runs was used up before the refinement ended.
 
     Examples
     --------
@@ -447,7 +428,6 @@ class PhaseDiagram(Shown):
     certain: float
     cells: list[Cell]
     coarser: list[Cell] = field(default_factory=list)
-    complete: bool = True
 
     def _shown(self) -> dict[str, str]:
         shares = {phase: f"{share:.0%} of the plane" for phase, share in self.shares().items()}
@@ -500,23 +480,13 @@ class PhaseDiagram(Shown):
         got = (f"{distinct(value, axis.low, axis.high)} for {axis.name}" for axis, value in sides)
         raise InputError(f"x and y must lie within the diagram, got {' and '.join(got)}")
 
-    def shares(self, box: Box = WHOLE) -> dict[str, Interval]:
-        """Return the share of each phase in the area of a box.
-
-        Parameters
-        ----------
-        box : pair of spans, default the whole plane
-            Ends of the box on both axes, as positions from 0 to 1.
+    def shares(self) -> dict[str, Interval]:
+        """Return the share of each phase in the area of the diagram.
 
         Returns
         -------
         dict of str to Interval
             Share of each phase, from 0 to 1, with its 95 % interval.
-
-        Raises
-        ------
-        InputError
-            If the box covers no part of the plane.
 
         Notes
         -----
@@ -524,9 +494,7 @@ class PhaseDiagram(Shown):
         runs, 1 / Σ (a²/n), over cells with a fraction a of the area and n runs (Kish 1965). It tends to be
         too wide, because the runs of most cells agree.
         """
-        areas = np.array([cell.covered(box) for cell in self.cells])
-        if not areas.any():
-            raise InputError(f"box must cover a part of the plane, from 0 to 1 on both axes, got {box}")
+        areas = np.array([cell.covered() for cell in self.cells])
         areas /= areas.sum()
         runs = np.array([[cell.majority.counts[phase] for phase in PHASES] for cell in self.cells])
         effective = 1 / float(areas**2 @ (1 / runs.sum(axis=1)))
@@ -606,28 +574,25 @@ class Refinement:
         Largest number of runs in a cell without a clear majority, at least `seeds`.
     levels : int, default 2
         Number of times that a coarse cell may be halved, at least 0.
-    most_runs : int, optional
-        Largest number of runs in total, at least those of the coarse grid. By default there is no limit.
     certain : float, default 0.9
         `Majority.certainty` from which a cell is decided, greater than 0 and less than 1.
 
     Raises
     ------
     InputError
-        If a value is out of its range; `phase_diagram` checks `most_runs`, which depends on the grid.
+        If a value is out of its range.
 
     Examples
     --------
     >>> import analysis
     >>> quick = analysis.Refinement(seeds=1, most_seeds=1, levels=0)  # the coarse grid, one run in each cell
-    >>> quick.certain, quick.most_runs is None
-    (0.9, True)
+    >>> quick.certain
+    0.9
     """
 
     seeds: int = 3
     most_seeds: int = 7
     levels: int = 2
-    most_runs: int | None = None
     certain: float = CERTAIN
 
     def __post_init__(self) -> None:
@@ -643,8 +608,8 @@ def phase_diagram(
     """Map the phases of learning over two hyperparameters, with finer cells where phases meet.
 
     The coarse grid is computed first. Then, level by level, cells whose runs disagree get more runs, and
-    cells that border on a cell of another phase are cut into four. This ends when no border can be refined or
-    the budget is used up. A phase that is smaller than a coarse cell may be missed.
+    cells that border on a cell of another phase are cut into four. This ends when no border can be refined. A
+    phase that is smaller than a coarse cell may be missed.
 
     Parameters
     ----------
@@ -656,7 +621,7 @@ def phase_diagram(
         which it can be reproduced, and its steps to the training and to the validation threshold, NaN for
         never. `first` is the number of runs so far, and so the first free number.
     refinement : Refinement, optional
-        Seeds, levels and budget; by default `Refinement()`.
+        Seeds and levels; by default `Refinement()`.
     delay : float, default 1000
         Number of steps between fitting and generalizing from which a run counts as grokking, greater than 0.
 
@@ -688,17 +653,13 @@ def phase_diagram(
     refinement = refinement or Refinement()
     if x.name == y.name:
         raise InputError(f"x and y must be two different hyperparameters, got {x.name!r} for both")
-    if refinement.most_runs is not None:
-        whole_number("most_runs", refinement.most_runs, x.cells * y.cells * refinement.seeds)
     delay = number("delay", delay, above=0.0)
     diagram = PhaseDiagram(x, y, delay, refinement.certain, [])
     survey = _Survey(diagram, evaluate, refinement)
     survey.add([_new_cell(diagram, spans, 0) for spans in product(x.spans, y.spans)])
     survey.settle()
     while edge := _edge(diagram, refinement.levels):
-        if not survey.cut(edge):
-            diagram.complete = False
-            break
+        survey.cut(edge)
         survey.settle()
     return diagram
 
@@ -723,17 +684,11 @@ def _edge(diagram: PhaseDiagram, levels: int) -> list[Cell]:
 
 @dataclass
 class _Survey:
-    """Makes the runs of a diagram within a budget."""
+    """Makes the runs of a diagram."""
 
     diagram: PhaseDiagram
     evaluate: Evaluate
     refinement: Refinement
-
-    @property
-    def left(self) -> int:
-        """Number of runs that the budget still allows."""
-        most = self.refinement.most_runs
-        return sys.maxsize if most is None else most - self.diagram.runs
 
     def add(self, cells: Sequence[Cell]) -> None:
         """Add new cells to the diagram, each with the smallest number of runs."""
@@ -744,25 +699,14 @@ class _Survey:
         """Add runs to unclear cells until they are decided or have the largest number of runs."""
         diagram, most = self.diagram, self.refinement.most_seeds
         while unclear := [c for c in diagram.cells if len(c.runs) < most and not diagram.decided(c)]:
-            wanted = [cell for cell in unclear for _ in range(min(EXTRA, most - len(cell.runs)))]
-            diagram.complete &= len(wanted) <= self.left
-            if not self.left:
-                return
-            self.run(wanted[: self.left])
+            self.run([cell for cell in unclear for _ in range(min(EXTRA, most - len(cell.runs)))])
 
-    def cut(self, cells: Sequence[Cell]) -> bool:
-        """Cut cells as far as the budget allows, and return whether any was cut."""
-        new: list[Cell] = []
+    def cut(self, cells: Sequence[Cell]) -> None:
+        """Cut cells into their parts, which get runs of their own."""
         for cell in cells:
-            parts = _parts(self.diagram, cell)
-            if (len(new) + len(parts)) * self.refinement.seeds > self.left:
-                break
-            new += parts
             self.diagram.cells.remove(cell)
-            self.diagram.coarser.append(cell)
-        if new:
-            self.add(new)
-        return bool(new)
+        self.diagram.coarser += cells
+        self.add([part for cell in cells for part in _parts(self.diagram, cell)])
 
     def run(self, wanted: Sequence[Cell]) -> None:
         """Make one run for each entry of a list of cells."""

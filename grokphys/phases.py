@@ -269,7 +269,7 @@ def phase_diagram_of_networks(
         Largest number of optimizer steps of a training. A network that has reached both thresholds stops
         earlier.
     refinement : analysis.Refinement, optional
-        Number of networks in a cell, levels of finer cells where phases meet, and limit on all networks.
+        Number of networks in a cell, and levels of finer cells where phases meet.
     delay : float, default 1000
         Number of steps between fitting and generalizing from which a run counts as grokking, greater than 0.
     thresholds : mapping of str to float, optional

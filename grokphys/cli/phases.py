@@ -26,7 +26,6 @@ def phases(
     seeds: int = 3,
     most_seeds: int = 7,
     levels: int = 2,
-    most_runs: Annotated[int | None, given_otherwise("as many as the levels ask for", "INT")] = None,
     certain: float = 0.9,
     steps: int = 5000,
     delay: float = 1000,
@@ -61,7 +60,6 @@ def phases(
         most_seeds: Largest number of networks in a cell without a clear majority, at least as many as
             --seeds.
         levels: Number of times, at least 0, that a coarse cell may be divided in half along each axis.
-        most_runs: Largest number of networks in all, at least --seeds for each coarse cell.
         certain: Probability, greater than 0 and less than 1, that most networks of a cell are in one phase. A
             cell is decided, and gets no more networks, once this probability is reached.
         steps: Number of steps, at least 1, of the optimizer. Training stops earlier when a network has
@@ -101,7 +99,7 @@ def phases(
         across,
         upwards,
         steps=steps,
-        refinement=Refinement(seeds, most_seeds, levels, most_runs, certain),
+        refinement=Refinement(seeds, most_seeds, levels, certain),
         delay=delay,
         thresholds={"train_accuracy": train_accuracy, "validation_accuracy": validation_accuracy},
         seed=seed,

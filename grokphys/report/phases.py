@@ -66,7 +66,6 @@ def summary(diagram: PhaseDiagram) -> list[str]:
     lines = [
         f"{len(cells)} cells ({full} of the smallest size would fill the plane), {unclear} undecided; "
         f"{diagram.runs} networks, {min(each)} to {max(each)} a cell"
-        + ("" if diagram.complete else "; the budget of networks ended the refinement")
     ]
     shares = [f"{phase} {share.format(0, 100)} %" for phase, share in diagram.shares().items()]
     return [*lines, "shares of the plane: " + ", ".join(shares)]

@@ -127,7 +127,6 @@ def test_refinement_finds_the_borders_of_a_full_grid_with_far_fewer_runs():
     diagram = phase_diagram(X, Y, oracle, Refinement(seeds=2, levels=levels))
     full = 6 * 2**levels
     assert len(oracle.points) == diagram.runs < 0.3 * 2 * full**2
-    assert diagram.complete
     wrong = 0
     for cell in diagram.cells:
         own = 2 ** (levels - cell.level)  # cells of the full grid along a side of this one
@@ -146,9 +145,12 @@ def test_cells_cover_the_plane_once_and_keep_every_run():
     diagram = phase_diagram(X, Y, oracle, Refinement(seeds=2, levels=2))
     assert sum(cell.covered() for cell in diagram.cells) == pytest.approx(1)
     for cell in diagram.coarser:
-        box = (cell.x, cell.y)
-        inside = [other for other in diagram.cells if other.covered(box) > 0]
-        assert sum(other.covered(box) for other in inside) == pytest.approx(cell.covered())
+        inside = [
+            other
+            for other in diagram.cells
+            if cell.x[0] <= other.x[0] < cell.x[1] and cell.y[0] <= other.y[0] < cell.y[1]
+        ]
+        assert sum(other.covered() for other in inside) == pytest.approx(cell.covered())
         assert all(other.level > cell.level for other in inside)
     rows = diagram.run_rows()
     assert [row["number"] for row in rows] == list(range(diagram.runs))
@@ -175,7 +177,6 @@ def test_shares_are_areas_with_the_interval_of_as_many_runs_as_count():
     assert shares["comprehension"].estimate == pytest.approx(math.pi * 0.45**2 / 4, abs=0.01)
     assert shares["confusion"].estimate == pytest.approx(0.3**2 / 2, abs=0.01)
     assert shares["confusion"].count < diagram.runs
-    assert diagram.shares(((0.4, 0.6), (0.4, 0.6)))["comprehension"].estimate > 0.5
     even = phase_diagram(X, Y, Oracle(0.3), Refinement(seeds=4, most_seeds=4, levels=0))
     phases = [row["phase"] for row in even.run_rows()]
     for phase, share in even.shares().items():  # cells of one size with as many runs: a plain proportion
@@ -222,9 +223,6 @@ def test_shares_of_cells_of_several_sizes_count_as_kish_says():
         expected = proportion(share * effective, effective)
         found = shares[phase]
         assert (found.estimate, found.low, found.high) == pytest.approx((share, expected.low, expected.high))
-    right = PhaseDiagram(X, Y, 1000, 0.5, three_cells()).shares(((0.5, 1.0), (0.0, 0.5)))
-    assert right["memorization"].estimate == pytest.approx(3 / 5)
-    assert right["confusion"].estimate == pytest.approx(2 / 5)
 
 
 def test_unclear_cells_get_more_runs_until_they_are_decided_or_have_the_most():
@@ -237,14 +235,3 @@ def test_unclear_cells_get_more_runs_until_they_are_decided_or_have_the_most():
         assert diagram.decided(cell) or len(cell.runs) == 8
         if len(cell.runs) == 3:
             assert len({run.phase for run in cell.runs}) == 1
-
-
-@pytest.mark.parametrize("most_runs", [72, 73, 90, 150])
-def test_a_budget_is_kept_and_said(most_runs):
-    diagram = phase_diagram(X, Y, Oracle(), Refinement(2, 4, 3, most_runs))
-    assert most_runs - 8 < diagram.runs <= most_runs
-    assert not diagram.complete
-    assert sum(cell.covered() for cell in diagram.cells) == pytest.approx(1)
-    noisy = phase_diagram(X, Y, Oracle(0.5), Refinement(2, 9, 3, most_runs))
-    assert noisy.runs <= most_runs
-    assert not noisy.complete

@@ -43,9 +43,9 @@ def diagram_of(refinement, x="learning_rate", y="embedding_learning_rate", **oth
 
 
 def test_a_run_is_the_network_of_its_number_alone():
-    diagram = diagram_of(Refinement(2, 4, 1, 30))
+    diagram = diagram_of(Refinement(2, 4, 1))
     rows = diagram.run_rows()
-    assert 16 <= len(rows) == diagram.runs <= 30
+    assert 16 <= len(rows) == diagram.runs
     assert len({row["phase"] for row in rows}) > 1
     for row in rows[::7]:
         alone = nets.train(
@@ -100,7 +100,7 @@ def test_large_ensembles_are_cut_and_numbers_go_on(monkeypatch):
 
 
 def test_stored_networks_are_not_trained_again_and_damaged_ones_are(tmp_path, monkeypatch):
-    refinement = Refinement(2, 4, 1, 24)
+    refinement = Refinement(2, 4, 1)
     expected = diagram_of(refinement).table()
     assert diagram_of(refinement, store=tmp_path / "networks").table() == expected
     files = sorted((tmp_path / "networks").iterdir())
@@ -195,7 +195,7 @@ def test_arguments_that_a_diagram_cannot_have_are_refused(given, sentence, monke
 
 TINY = (
     "--model toy-addition --options tokens=5 hidden=8,8 train_fraction=0.7 embedding_learning_rate=0.02 "
-    "--steps 40 --delay 10 --cells 2 3 --seeds 2 --most-seeds 2 --levels 1 --most-runs 20 --seed 3"
+    "--steps 40 --delay 10 --cells 2 3 --seeds 2 --most-seeds 2 --levels 1 --seed 3"
 )
 
 
@@ -206,7 +206,7 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
     cells, runs = rows_of(tmp_path / "phases.csv"), rows_of(tmp_path / "phases-runs.csv")
     leaves = [row for row in cells if row["cut"] == "False"]
     assert f"{len(leaves)} cells" in out
-    assert len(runs) == sum(int(row["runs"]) for row in cells) <= 20
+    assert len(runs) == sum(int(row["runs"]) for row in cells) >= 12
     for row in cells:
         own = [run["phase"] for run in runs if run["learning_rate"] == row["learning_rate"]]
         assert all(int(row[phase]) <= own.count(phase) for phase in PHASES)
