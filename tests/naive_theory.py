@@ -60,7 +60,7 @@ def augment(training, implied):
     return augmented
 
 
-def deduction(table, training, transitive=True):
+def deduction(table, training):
     """Appendix H: three parallelograms give a fourth, and equal products are equal to one another."""
     p = len(table)
     samples = samples_of(p, commutes=False)
@@ -79,8 +79,7 @@ def deduction(table, training, transitive=True):
         new = equal.copy()
         for (k, (x, y)), (m, (z, w)) in itertools.product(enumerate(samples), repeat=2):
             new[k, m] |= fourth[z, x, w, y]
-        if transitive:
-            new = new.astype(int) @ new.astype(int) > 0
+        new = new.astype(int) @ new.astype(int) > 0
         if np.array_equal(new, equal):
             break
         equal = new

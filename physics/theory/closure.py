@@ -28,9 +28,8 @@ class Closures(Shown, Value):
 
     Attributes
     ----------
-    kind : {"linear", "deduction", "chains"}
-        Method by which the closure was computed: "linear" if the operation commutes, otherwise "deduction",
-        or "chains" without transitivity.
+    kind : {"linear", "deduction"}
+        Method by which the closure was computed: "linear" if the operation commutes, otherwise "deduction".
     nullity : ndarray of int32, shape (sets,), or None
         Number n_0 of degrees of freedom that are left in each dimension of an embedding that satisfies all
         implied parallelograms; None if the operation does not commute.
@@ -68,7 +67,7 @@ class Closures(Shown, Value):
     groups: Int32 | None = None
 
 
-def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool = True) -> Closures:
+def closures(theory: Any, masks: Any, *, groups: bool = False) -> Closures:
     """Find exactly which parallelograms each of many training sets implies, on all cores.
 
     A training set permits the parallelograms P_0(D), the pairs of its samples that have the same class.
@@ -83,9 +82,6 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
         Training sets as masks over all samples of the operation, such as `random_training_sets` returns.
     groups : bool, default False
         Whether to keep the partition of the samples, `Closures.groups`.
-    transitive : bool, default True
-        Whether to use that equality of products is transitive if the operation does not commute. Without it
-        only the step that the paper draws (Figure 16) is used, and much less follows.
 
     Returns
     -------
@@ -95,8 +91,8 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
     Raises
     ------
     InputError
-        If `theory` is not an `EffectiveTheory` or an `Operation`, `masks` are not bool of this shape, a set
-        is empty, or `transitive` is False although the operation commutes or `groups` is True.
+        If `theory` is not an `EffectiveTheory` or an `Operation`, `masks` are not bool of this shape, or a
+        set is empty.
 
     Notes
     -----
@@ -124,16 +120,14 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
     operation = operation_of(theory)
     marked = operation.masks(masks)
     flag("groups", groups)
-    if not flag("transitive", transitive) and (operation.commutes or groups):
-        raise InputError("transitive must be True if the operation commutes or groups is True, got False")
     if operation.commutes:
         nullity, implied, augmented, partition = _linear(operation, marked, least_nullity(operation))
     else:
         nullity, (_, implied, augmented, partition) = None, _results(marked)
-        kernels.deductions(marked, _samples(operation), transitive, implied, augmented, partition)
+        kernels.deductions(marked, _samples(operation), implied, augmented, partition)
     everything = operation.parallelogram_count
     return Closures(
-        "linear" if operation.commutes else "deduction" if transitive else "chains",
+        "linear" if operation.commutes else "deduction",
         nullity,
         implied,
         augmented,

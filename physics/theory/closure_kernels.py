@@ -328,15 +328,11 @@ def _follows(samples: Samples, a: int, b: int, quotients: Int32) -> bool:
 
 
 @kernel(parallel=True)
-def deductions(
-    masks: Mask, samples: Samples, transitive: bool, implied: Integers, augmented: Mask, groups: Int32
-) -> None:
+def deductions(masks: Mask, samples: Samples, implied: Integers, augmented: Mask, groups: Int32) -> None:
     """Close each training set of `masks` (sets, samples): find what it implies by deduction.
 
     The results are the number `implied` of parallelograms (sets,), the `augmented` training sets, and the
-    partition `groups` (sets, samples each). If equal products are not `transitive`, only chains of
-    parallelograms are counted; one round is then enough, because a parallelogram that follows joins quotients
-    of one component.
+    partition `groups` (sets, samples each).
     """
     members, starts = samples.members, samples.starts
     for s in prange(len(masks)):
@@ -358,6 +354,6 @@ def deductions(
                             implied[s] += 1
                             augmented[s, a] |= masks[s, b]
                             augmented[s, b] |= masks[s, a]
-                            changed |= transitive and _unite(sums, a, b)
+                            changed |= _unite(sums, a, b)
         for a in range(sums.size):
             groups[s, a] = _find(sums, a)

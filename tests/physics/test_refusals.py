@@ -94,7 +94,6 @@ REFUSED = [
     (lambda: Operation(10**7), "GiB"),
     (lambda: physics.closures("Z_5", SETS), "theory"),
     (lambda: physics.closures(THEORY, SETS.astype(int)), "masks"),
-    (lambda: physics.closures(THEORY, SETS, transitive=False), "transitive"),
     (lambda: physics.critical_sizes(THEORY, orders=[[0] * 15]), "orders"),
     (lambda: physics.critical_sizes(THEORY, sets=0), "sets"),
     (lambda: physics.random_training_sets(THEORY, 16), "size"),
