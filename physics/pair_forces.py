@@ -16,13 +16,13 @@ from physics.jit import kernel
 from physics.particles.motion import Integrator, MovedByForces
 from physics.particles.tabulated import PairKernels, Pairs, features
 from physics.theory.operations import class_rule
-from physics.values import Array, Integers, read_only
+from physics.values import Array, Integers, Shown, read_only
 
 Sites = Literal["tokens", "pair sums"]
 
 
 @dataclass(frozen=True, eq=False)
-class PairForces(MovedByForces):
+class PairForces(Shown, MovedByForces):
     """Points that move by your own force between every two of them.
 
     Point i at x_i moves by ``dx_i/dt = F_i = Σ_j f(|x_i - x_j|²) (x_i - x_j)``, where f is your function.

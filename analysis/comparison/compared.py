@@ -517,18 +517,27 @@ class Parts:
         shared = (name for name in first.observables if name in second.observables)
         apart = {*UNCOMPARED, *MEASURES}
         names += [name for name in shared if name not in apart and not name.startswith(ONSET_PREFIX)]
+        limits = {
+            "quality": (0.0, 1.0),
+            "effective_dimension": (1.0, float(max(first.dim, second.dim))),
+            "survivors": (0.0, max(first.tokens, second.tokens) // 2.0),
+            **{name: (0.0, math.inf) for name in names if name.endswith("accuracy")},  # also in percent
+        }
         for name in names:
-            differences[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
+            both = first.last(name), second.last(name)
+            differences[name] = compare_values(
+                name.replace("_", " "), *both, possible=limits.get(name, (-math.inf, math.inf))
+            )
         return {name: x for name, x in differences.items() if all(map(len, x.samples))}
 
     def _imperfections(self, ours: Structures, theirs: Structures) -> Difference:
         """Compare imperfections of runs that are not circles, as fractions if pair sums differ in number."""
         counts = [shapes.imperfections[~shapes.circle] for shapes in (ours, theirs)]
+        sums = [shapes.tokens * (shapes.tokens + 1) / 2 for shapes in (self.first, self.second)]
         if self.same_tokens:
-            return compare_values("grid imperfections of the rest", *counts)
-        sums = (shapes.tokens * (shapes.tokens + 1) / 2 for shapes in (self.first, self.second))
+            return compare_values("grid imperfections of the rest", *counts, possible=(0.0, sums[0]))
         shares = (count / number for count, number in zip(counts, sums, strict=True))
-        return compare_values("imperfect share of the rest", *shares)
+        return compare_values("imperfect share of the rest", *shares, possible=(0.0, 1.0))
 
     def motion(self, pairs: Integers, together: bool, align: str, shapes: Shapes | None) -> Motion | None:
         """Return the error over time of pairs of runs; None if an ensemble has no common times.

@@ -113,7 +113,14 @@ def compare_proportions(name: str, first: Any, second: Any) -> Difference:
     return Difference(name, samples, ours, theirs, apart, effects, p_value, "Fisher's exact test")
 
 
-def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Difference:
+def compare_values(
+    name: str,
+    first: Any,
+    second: Any,
+    *,
+    seed: int = 0,
+    possible: tuple[float, float] = (-math.inf, math.inf),
+) -> Difference:
     """Compare a quantity of two samples of independent runs.
 
     Parameters
@@ -124,6 +131,9 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
         Value of the quantity in each run of both samples; values that are not finite are ignored.
     seed : int, default 0
         Seed of the bootstrap and of the permutations.
+    possible : pair of float, optional
+        Least and largest possible value of the quantity, at which the intervals of the means end, and those
+        of the difference at what is possible for it.
 
     Returns
     -------
@@ -142,7 +152,9 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
     apart = _apart(x, y, lambda a, b: a.mean(axis=-1) - b.mean(axis=-1), seed)
     effects = {"Cliff's delta": cliffs_delta(x, y), "Hedges' g": hedges_g(x, y, seed=seed)}
     p_value, test = permutation_p_value(x, y, seed=seed), "permutation test of the means"
-    return Difference(name, (x, y), mean(x), mean(y), apart, effects, p_value, test)
+    span = possible[1] - possible[0]
+    ours, theirs = (mean(values).within(*possible) for values in (x, y))
+    return Difference(name, (x, y), ours, theirs, apart.within(-span, span), effects, p_value, test)
 
 
 # -- proportions -------------------------------------------------------------------------------------------

@@ -70,8 +70,8 @@ class Interval(Shown):
             return format(str(self), spec)
         if not np.isfinite(self.estimate):
             return str(self)
-        estimate, low, high = (format(value, spec) for value in self)
-        return f"{estimate} [{low}, {high}]" if np.isfinite(self.low) else estimate
+        estimate, low, high = (plain(x) if math.isinf(x) else format(x, spec) for x in self)
+        return f"{estimate} [{low}, {high}]" if not np.isnan([*self]).any() else estimate
 
     @property
     def error(self) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -160,7 +160,7 @@ class Interval(Shown):
         Returns
         -------
         str
-            The text; "-" if the estimate is NaN, and only the estimate if the lower end is not finite.
+            The text; "-" if the estimate is NaN, and only the estimate if an end is NaN.
 
         Examples
         --------

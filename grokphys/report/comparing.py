@@ -17,7 +17,7 @@ from analysis.plots import comparison as plots
 from analysis.plots.distributions import show_distributions
 from analysis.plots.style import panels
 from analysis.stats.effects import Difference
-from analysis.stats.intervals import is_shown, plain
+from analysis.stats.intervals import is_shown
 from grokphys.batches import read_each
 from grokphys.output import printable, refuse_existing, write_text
 from grokphys.progress import stages
@@ -222,8 +222,8 @@ def _document(comparison: Any, figures: dict[str, Figure], **values: Any) -> lis
     differences = comparison.distributions.values()
     answers = {word: [one for one in differences if answer(one) == word] for word in ANSWERS}
     words: Any = {"answer": answer, "effect": effect, "side": side, "ratio": ratio, "quartiles": quartiles}
-    words |= {"flat": collapsed(comparison), "reached": lambda one: plain(np.median(one.times[one.reached]))}
-    return document("comparison.txt", figures, c=comparison, answers=answers, **words, **values)
+    flat = collapsed(comparison)
+    return document("comparison.txt", figures, c=comparison, answers=answers, flat=flat, **words, **values)
 
 
 def collapsed(comparison: Any) -> list[int]:

@@ -88,7 +88,7 @@ def demonstrate(
     pairs = simulate(ParticleSystem(alignment=1.0), initial=networks.initial, out=paired, **common)
     with stages("demo", "tables", "compare", "fit") as begin:
         begin()
-        covered, *tables = numbers_of_musat(particles, {WEIGHT_DECAY: networks})
+        verdicts, *tables = numbers_of_musat(particles, {WEIGHT_DECAY: networks})
         begin()
         comparison = compare(pairs, networks, names=("particle", "network"), paired=True)
         _, *compared = comparison_report(comparison, about=ABOUT)
@@ -101,7 +101,7 @@ def demonstrate(
         "GrokPhys demonstration: particles, networks and circles",
         f"grokphys {code_version()}, seed {seed}, {runs} runs of each ensemble, computed in {seconds:.0f} "
         "seconds.",
-        [*_answer(comparison, networks), *covered.text, *forward.text],
+        [*_answer(comparison, networks), *verdicts.text, *forward.text],
         sections,
     )
     return report, sections
@@ -145,7 +145,7 @@ def numbers_of_musat(
 def verdict(rule: Number, ours: Interval) -> str:
     """Say whether our 95 % interval contains a number of the paper, or overlaps with its interval.
 
-    The words are "covered", "intervals meet" or "not covered", and "none here" or "no interval here" if
+    The words are "agrees", "intervals overlap" or "differs", and "none here" or "no interval here" if
     something is missing.
     """
     low, high = rule.interval or (rule.value, rule.value)
@@ -154,8 +154,8 @@ def verdict(rule: Number, ours: Interval) -> str:
     if not np.isfinite([ours.low, ours.high]).all():
         return "no interval here"
     if ours.covers(rule.value):
-        return "covered"
-    return "intervals meet" if ours.low <= high and low <= ours.high else "not covered"
+        return "agrees"
+    return "intervals overlap" if ours.low <= high and low <= ours.high else "differs"
 
 
 def _gallery(particles: Trajectory, networks: Trajectory) -> Figure:
@@ -181,5 +181,6 @@ def _answer(comparison: Comparison, networks: Trajectory) -> list[str]:
         "demo.txt", c=comparison, runs=networks.runs, paper=musat.TABLE_1[WEIGHT_DECAY], training=training,
         validation=validation, circles=[int(each.sum()) for each in circles],
         both=int(np.logical_and(*circles).sum()), flat=collapsed(comparison),
+        lasting=comparison.onsets.get("lasting circle"),
     )  # fmt: skip
     return opening.text

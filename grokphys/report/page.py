@@ -19,7 +19,15 @@ from PIL import Image
 
 from analysis.stats.intervals import readable
 from grokphys.output import make_directory, printable, write_text
-from grokphys.report.wording import explained, median_time, p_value, rounded, significant, typeset
+from grokphys.report.wording import (
+    explained,
+    median_time,
+    p_value,
+    rounded,
+    significant,
+    time_reached,
+    typeset,
+)
 
 DPI = 160
 """Resolution of figures on a page."""
@@ -112,7 +120,7 @@ def _environment(**options: Any) -> Environment:
     loader = PackageLoader("grokphys.report", ".")
     options |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=loader, **options)
-    named = (typeset, rounded, significant, readable, median_time, p_value)
+    named = (typeset, rounded, significant, readable, median_time, time_reached, p_value)
     environment.filters |= {function.__name__: function for function in named}
     environment.filters |= {"finite": math.isfinite, "spaced": lambda name: name.replace("_", " ")}
     return environment

@@ -6,8 +6,10 @@ import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
 
+import numpy as np
 from markupsafe import Markup, escape
 
+from analysis.comparison.timing import Onsets
 from analysis.stats.intervals import Interval, plain, readable
 
 TERMS: Mapping[str, str] = tomllib.loads(files(__package__).joinpath("terms.toml").read_text("utf-8"))
@@ -64,12 +66,19 @@ def significant(value: Interval) -> str:
     return f"{text} (at most {plain(value.high)})" if open_low else rounded(value)
 
 
-def median_time(value: Interval) -> str:
-    """Return a median time in words; it is infinite if fewer than half of the runs reached the threshold."""
+def median_time(times: Onsets) -> str:
+    """Return the median time in words; if fewer than half of the runs reach the threshold, also of those."""
+    value = times.median
     if math.isinf(value.estimate):
         late = f", after {plain(value.low)} at the earliest" if math.isfinite(value.low) else ""
-        return f"reached by fewer than half{late}"
+        those = f"; those that do, at {plain(time_reached(times))}" if times.reached.any() else ""
+        return f"reached by fewer than half{late}{those}"
     return significant(value)
+
+
+def time_reached(times: Onsets) -> float:
+    """Return the median time of the runs that reach the threshold, of which there is one at least."""
+    return float(np.median(times.times[times.reached]))
 
 
 def p_value(p: float) -> str:

@@ -22,7 +22,7 @@ from numba import prange
 
 from physics.checks import InputError, finite_array, number
 from physics.jit import kernel
-from physics.values import Array, Integers, Value, read_only
+from physics.values import Array, Integers, Shown, Value, read_only
 
 
 class Tables(NamedTuple):
@@ -51,7 +51,7 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PairKernels(Value):
+class PairKernels(Shown, Value):
     """Kernels of a pair force as tables on uniform grids, between which they are linear.
 
     On the point (or pair sum) a acts ``Σ_b [φ(|s_a - s_b|) (s_a - s_b)/|s_a - s_b| + ψ(θ_ab) s_b/|s_b|] +

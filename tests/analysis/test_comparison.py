@@ -23,6 +23,22 @@ from physics.theory.operations import Operation
 # -- where they end ----------------------------------------------------------------------------------------
 
 
+def test_intervals_of_few_runs_end_at_what_is_possible():
+    """Student's intervals of three runs reach below no imperfection and above the dimension of the plane."""
+    found = compare(ensemble(list(noise(3, 7, 2))), ensemble(list(noise(3, 7, 2)[::-1] * [1.0, 0.3])))
+    limits = {
+        "grid_imperfections": (0, 28), "effective_dimension": (1, 2), "quality": (0, 1), "survivors": (0, 3)
+    }  # fmt: skip
+    cut = 0
+    for name, (least, most) in limits.items():
+        each = found.distributions[name]
+        for side, values in zip((each.first, each.second), each.samples, strict=True):
+            assert least <= side.low <= side.estimate <= side.high <= most
+            cut += mean(values).low < least or mean(values).high > most
+        assert least - most <= each.difference.low <= each.difference.high <= most - least
+    assert cut > 1
+
+
 def test_final_structures_and_shapes():
     circles, others = [ring(7, k) for k in (1, 2, 3)], list(noise(5, 7, 2))
     comparison = analysis.compare(ensemble(circles + others), [ensemble(circles[:1]), ensemble(others[:2])])

@@ -148,3 +148,5 @@ def test_what_cannot_be_estimated_is_not_a_number():
     assert np.isnan(analysis.correlation([1, 1, 1, 1], [1, 2, 3, 4]).estimate)
     assert analysis.mean([2.0]).format() == "2.0"
     assert Interval(0.5, 0.25, 0.75, 9).format(0, 100) == "50 [25, 75]"
+    assert f"{Interval(1.5, 1.25, np.inf, 9):.2f}" == "1.50 [1.25, ∞]"
+    assert f"{Interval(0.5, -np.inf, 0.75, 9):.0%}" == "50% [-∞, 75%]"

@@ -464,7 +464,7 @@ def test_demo_does_the_whole_job(grokphys, tmp_path, undrawn):
         "Motion",
         "A linear law for circles",
         "Table 1 of Musat: ",
-        "covered",
+        "agree with ours",
         "6 runs of each ensemble",
     ):
         assert words in page

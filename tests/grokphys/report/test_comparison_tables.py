@@ -10,6 +10,7 @@ from analysis.comparison.timing import OnsetDifference, Onsets
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval
 from grokphys.report import comparing
+from grokphys.report.page import document
 from grokphys.report.wording import median_time
 
 NONE = Interval(math.nan, math.nan, math.nan, 0)
@@ -113,7 +114,7 @@ def test_a_row_of_onsets_shows_when_each_side_reaches_the_threshold():
     row = found.rows[0]
     assert row[0] == "train accuracy"
     assert (row[1], row[3]) == (fast.first.fraction.format(0, 100), fast.second.fraction.format(0, 100))
-    assert (row[2], row[4]) == (median_time(fast.first.median), median_time(fast.second.median))
+    assert (row[2], row[4]) == (median_time(fast.first), median_time(fast.second))
     assert row[1].startswith("100 [")
     assert row[2].startswith("10")
     assert row[4].startswith("30")
@@ -168,3 +169,21 @@ def test_the_errors_of_the_motion_and_of_the_predicted_accuracy_are_those_that_w
 
 
 # -- sentences ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("late", "word"), [(3500, "earlier than"), (150, "later than")])
+def test_the_demonstration_says_which_side_forms_its_circles_earlier_where_most_form_none(late, word):
+    particles = Onsets(np.array([late, late, 5882.0, 5882.0, 5882.0]), np.arange(5) < 2)
+    networks = Onsets(np.array([160.0, 220, 340, *[2000.0] * 4]), np.arange(7) < 3)
+    motion = SimpleNamespace(mean_error=NONE, chance_error=NONE)
+    values = {
+        "c": SimpleNamespace(runs=(5, 7), motion=motion), "runs": 7, "training": NONE, "validation": NONE,
+        "paper": SimpleNamespace(circle_accuracy=1, rest_accuracy=1), "circles": [2, 3], "both": 0,
+        "flat": [0, 0],
+    }  # fmt: skip
+    *_, said = document("demo.txt", lasting=SimpleNamespace(first=particles, second=networks), **values)[
+        0
+    ].text
+    assert f"form it {word} such particle runs: 3 at 220 of 2000 epochs and 2 at {late} of 5880," in said
+    never = SimpleNamespace(first=Onsets(particles.times, np.arange(5) < 0), second=networks)
+    assert "form it" not in document("demo.txt", lasting=never, **values)[0].text[-1]

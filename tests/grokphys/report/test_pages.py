@@ -11,6 +11,7 @@ import analysis
 import physics
 from analysis import Recipe
 from analysis import fit_batch as fit
+from analysis.comparison.timing import Onsets
 from analysis.stats.intervals import Interval
 from grokphys.report import laws
 from grokphys.report.page import Section, Table, write_report
@@ -23,9 +24,9 @@ def test_an_open_interval_is_said_in_words():
     assert significant(Interval(1.12, 0.0, math.inf, 5)) == "1.12"
     assert significant(Interval(1.12, math.nan, math.nan, 1)) == "1.12"
     assert significant(Interval(math.nan, math.nan, math.nan, 0)) == "-"
-    assert median_time(Interval(math.inf, 20.0, math.inf, 9)).startswith(
-        "reached by fewer than half, after 20"
-    )
+    few = Onsets(np.array([20.0, 20.0, 20.0, 50.0, 90.0, 90.0, 90.0]), np.arange(7) < 3)
+    assert median_time(few) == "reached by fewer than half, after 20 at the earliest; those that do, at 20"
+    assert median_time(Onsets(few.times, few.reached & False)) == "reached by fewer than half"
     assert (p_value(1e-5), p_value(0.034), p_value(1.0)) == ("< 0.001", "0.034", "> 0.99")
 
 

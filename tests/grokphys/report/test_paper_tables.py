@@ -29,7 +29,7 @@ def test_numbers_of_musat_stand_beside_ours_of_the_runs_that_they_are_about(part
     trained = physics.Trajectory(
         particles.positions, particles.steps, observables={"validation_accuracy": accuracy}
     )
-    covered, particle, network = demo.numbers_of_musat({1.0: particles, 2.0: particles}, {0.3: trained})
+    verdicts, particle, network = demo.numbers_of_musat({1.0: particles, 2.0: particles}, {0.3: trained})
     found = structures(particles.final)
     last, rest = 100 * accuracy[:, -1], ~found.circle
     circles, grids = found.circles.map(lambda part: 100 * part), mean(found.imperfections[rest])
@@ -50,18 +50,18 @@ def test_numbers_of_musat_stand_beside_ours_of_the_runs_that_they_are_about(part
     ]  # fmt: skip
     assert "for 80 epochs" in network.text[0]
     words = [row[3] for row in rows]
-    assert f"Table 1 of Musat: {words.count('covered')} of 5 numbers lie within our" in covered.text[0]
+    assert f"Table 1 of Musat: {words.count('agrees')} of 5 numbers agree" in verdicts.text[0]
 
 
 @pytest.mark.parametrize(
     ("low", "high", "interval", "word"),
     [
-        (1.0, 3.0, None, "covered"), (3.0, 5.0, (1.0, 4.0), "intervals meet"),
-        (3.0, 5.0, None, "not covered"),
+        (1.0, 3.0, None, "agrees"), (3.0, 5.0, (1.0, 4.0), "intervals overlap"),
+        (3.0, 5.0, None, "differs"),
         (math.nan, math.nan, None, "no interval here"),
     ],
 )  # fmt: skip
-def test_a_number_is_covered_or_its_interval_meets_ours(low, high, interval, word):
+def test_a_number_agrees_overlaps_or_differs(low, high, interval, word):
     rule = Number("n", "2.0", None, 1.0, interval)
     assert demo.verdict(rule, Interval(4.0, low, high, 9)) == word
     assert demo.verdict(rule, Interval(math.nan, low, high, 0)) == "none here"

@@ -145,3 +145,14 @@ def test_pairs_and_functions_of_the_angle_are_refused_where_they_mean_nothing():
         PairForces(PairKernels(), 5, 2, along=lambda cosine: 1.0)
     with pytest.raises(physics.InputError, match="along"):
         PairForces(lambda r2: 1.0, 5, 2, along=lambda: 1.0)
+
+
+def test_a_system_of_tables_prints_their_shapes_on_one_screen():
+    tables = PairKernels(distance=np.zeros((2, 400)), angle=np.zeros((2, 300)))
+    pairs = [(i, j) for i in range(17) for j in range(i, 17)][:122]
+    system = physics.PairForces(tables, tokens=17, dim=2, on="pair sums", pairs=pairs)
+    for shown in (system, tables):
+        lines = str(shown).splitlines()
+        assert len(lines) < 20
+        assert max(map(len, lines)) < 120
+        assert "(2, 400)" in str(shown)
