@@ -15,7 +15,7 @@ import numpy as np
 import nets
 import physics
 from analysis import fit_trajectories
-from grokphys.bench.timing import machine
+from grokphys.bench.timing import machine, seconds
 from grokphys.papers import charts
 
 HIDDEN = (100, 100)
@@ -26,12 +26,7 @@ STORES = 4  # parameters, two moments, and the initial ones
 def processor_time(call, rounds=5):
     """Return the least seconds of processor time of a call, whose kernels are compiled before."""
     call()
-    took = []
-    for _ in range(rounds):
-        began = time.process_time()
-        call()
-        took.append(time.process_time() - began)
-    return min(took)
+    return min(seconds(call, time.process_time) for _ in range(rounds))
 
 
 def peak_bytes(call):

@@ -88,6 +88,27 @@ def numpy_steps(start, steps):
     return np.array(ends)
 
 
+def network_loss(model, functions, split, cross_entropy):
+    """Return the loss of one network as a function of its parameters, tokens and labels.
+
+    The first layer is computed for each token, so that no gather precedes a product. The grid of all pairs,
+    on which nothing is gathered, and products of one-hot tokens were slower at p = 59.
+    """
+    names, activate = model.architecture.layers, getattr(functions, model.architecture.activation)
+    halves = 2 if model.architecture.combine == "concatenate" else 1
+
+    def loss(parameters, tokens, labels):
+        layer = split(parameters[f"{names[0]}.weight"], halves)
+        left = parameters["embedding"] @ layer[0] + parameters[f"{names[0]}.bias"]
+        right = parameters["embedding"] @ layer[-1]
+        states = left[tokens[:, 0]] + right[tokens[:, 1]]
+        for name in names[1:]:
+            states = activate(states) @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
+        return cross_entropy(states, labels)
+
+    return loss
+
+
 # -- JAX ---------------------------------------------------------------------------------------------------
 
 
@@ -113,31 +134,14 @@ def jax_particles(tokens, start, steps):
 
 
 def jax_training(ensemble, steps):
-    """Return the ways to train networks by optax: all at once or in turn, on one device or one a thread.
-
-    The first layer is computed for each token, so that no gather precedes a product. The grid of all pairs,
-    on which nothing is gathered, and products of one-hot tokens were slower at p = 59.
-    """
+    """Return the ways to train networks by optax: all at once or in turn, on one device or one a thread."""
     import jax
     import jax.numpy as jnp
     import optax
 
-    model, names = ensemble.model, ensemble.model.architecture.layers
-    activate = {"relu": jax.nn.relu, "silu": jax.nn.silu}[model.architecture.activation]
-    halves = 2 if model.architecture.combine == "concatenate" else 1
-    examples = [
-        jnp.asarray(values[ensemble.train], jnp.int32) for values in (model.task.inputs, model.task.labels)
-    ]
-
-    def loss(parameters, tokens, labels):
-        layer = jnp.split(parameters[f"{names[0]}.weight"], halves)
-        left = parameters["embedding"] @ layer[0] + parameters[f"{names[0]}.bias"]
-        right = parameters["embedding"] @ layer[-1]
-        states = left[tokens[:, 0]] + right[tokens[:, 1]]
-        for name in names[1:]:
-            states = activate(states) @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
-        return optax.softmax_cross_entropy_with_integer_labels(states, labels).mean()
-
+    task, entropies = ensemble.model.task, optax.softmax_cross_entropy_with_integer_labels
+    examples = [jnp.asarray(values[ensemble.train], jnp.int32) for values in (task.inputs, task.labels)]
+    loss = network_loss(ensemble.model, jax.nn, jnp.split, lambda *given: entropies(*given).mean())
     optimizer = optax.adamw(RATES["learning_rate"], weight_decay=RATES["weight_decay"])
 
     def train(member):
@@ -190,21 +194,9 @@ def torch_particles(tokens, start, steps):
 
 def torch_training(ensemble, steps):
     """Return the ways to train networks by `torch.func`: gradients of all at once, compiled; fused AdamW."""
-    model, names = ensemble.model, ensemble.model.architecture.layers
-    activate = {"relu": torch.relu, "silu": torch.nn.functional.silu}[model.architecture.activation]
-    halves = 2 if model.architecture.combine == "concatenate" else 1
-    tokens = torch.as_tensor(model.task.inputs[ensemble.train])
-    labels = torch.as_tensor(model.task.labels[ensemble.train])
-
-    def loss(parameters, tokens, labels):
-        weights = parameters[f"{names[0]}.weight"].chunk(halves)
-        left = parameters["embedding"] @ weights[0] + parameters[f"{names[0]}.bias"]
-        right = parameters["embedding"] @ weights[-1]
-        states = left[tokens[:, 0]] + right[tokens[:, 1]]
-        for name in names[1:]:
-            states = activate(states) @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
-        return torch.nn.functional.cross_entropy(states, labels)
-
+    task, functions = ensemble.model.task, torch.nn.functional
+    examples = [torch.as_tensor(values[ensemble.train]) for values in (task.inputs, task.labels)]
+    loss = network_loss(ensemble.model, functions, torch.chunk, functions.cross_entropy)
     gradients = torch.compile(torch.func.vmap(torch.func.grad(loss)))
     parameters = {
         name: torch.tensor(value, dtype=torch.float32) for name, value in ensemble.parameters.items()
@@ -214,7 +206,7 @@ def torch_training(ensemble, steps):
 
     def call():
         for _ in range(steps):
-            for name, gradient in gradients(parameters, tokens, labels).items():
+            for name, gradient in gradients(parameters, *examples).items():
                 parameters[name].grad = gradient
             optimizer.step()
         return parameters["embedding"].numpy()
@@ -238,12 +230,12 @@ def particles(tokens, runs, steps, options):
 
     few = max(1, steps // 50)
     peers = {
-        "NumPy": (partial(_one_way, partial(numpy_steps, steps=few), start), few),
-        "JAX": (partial(jax_particles, tokens, start, few), few),
-        "PyTorch": (partial(torch_particles, tokens, start, few), few),
+        "NumPy": lambda: {"": partial(numpy_steps, start, few)},
+        "JAX": partial(jax_particles, tokens, start, few),
+        "PyTorch": partial(torch_particles, tokens, start, few),
     }
     what = f"particles, N = {tokens}, {runs} {'run' if runs == 1 else 'runs'}: a step and run"
-    return beside(what, ours, partial(ours, few), peers, steps * runs, runs, options)
+    return beside(what, ours, partial(ours, few), peers, (steps * runs, few * runs), options)
 
 
 def training(model, runs, steps, options):
@@ -256,12 +248,10 @@ def training(model, runs, steps, options):
         check.advance(few)
         return check.machine.point_sets()
 
-    peers = {
-        "JAX": (partial(jax_training, ours.ensemble, few), few),
-        "PyTorch": (partial(torch_training, ours.ensemble, few), few),
-    }
+    ways = {"JAX": jax_training, "PyTorch": torch_training}
+    peers = {name: partial(way, ours.ensemble, few) for name, way in ways.items()}
     name = f"{type(model).__name__}({model.tokens}, {model.dim}), {runs} networks: a step and network"
-    return beside(name, lambda: ours.advance(steps), first_steps, peers, steps * runs, runs, options)
+    return beside(name, lambda: ours.advance(steps), first_steps, peers, (steps * runs, few * runs), options)
 
 
 def laws(options):
@@ -281,29 +271,26 @@ def laws(options):
         ("Lasso", LinearODERegressor(alpha=0.01, tol=1e-10), Lasso(0.01, tol=1e-10, max_iter=100_000)),
         ("least squares", LinearODERegressor(penalty=None), LinearRegression()),
     ):
-        peers = {"PySINDy": (partial(sindy, theirs), 1)}
-        peers["scikit-learn"] = (partial(_one_way, lambda model: model.fit(X, Y).coef_, theirs), 1)
+        fit = partial(lambda model: model.fit(X, Y).coef_, theirs)
+        peers = {"PySINDy": partial(sindy, theirs), "scikit-learn": partial(dict, {"": fit})}
         if name == "least squares":
-            peers["NumPy"] = (partial(_one_way, lambda x: np.linalg.lstsq(x, Y)[0][:-1].T, with_constant), 1)
+            peers["NumPy"] = lambda: {"": lambda: np.linalg.lstsq(with_constant, Y)[0][:-1].T}
         what = f"{name}, {count} targets of {X.shape[1]} signals, {len(X)} frames: a target"
         ours = partial(lambda model: model.fit(X, Y).coef_, regressor)
-        rows += beside(what, ours, ours, peers, count, count, options)
+        rows += beside(what, ours, ours, peers, (count, count), options)
     return rows
 
 
-def _one_way(function, argument):
-    return {"": partial(function, argument)}
+def beside(what, ours, check, peers, units, options):
+    """Return rows of one kind of work: every peer in its fastest way, once its result has been compared.
 
-
-def beside(what, ours, check, peers, units, size, options):
-    """Return rows of one kind of work: every peer in its fastest way, once its result has been compared."""
+    `units` are those of a call of `ours`, and those of `check`, which are the units of each peer too.
+    """
     expected, references, errors = np.asarray(check()), {}, {}
-    for name, (prepare, steps) in peers.items():
-        if name not in options.peers:
-            continue
+    for name in [name for name in peers if name in options.peers]:
         took = {}
         try:
-            for way, call in prepare().items():
+            for way, call in peers[name]().items():
                 label = f"{name}, {way}" if way else name
                 errors[label] = float(np.abs(np.asarray(call()) - expected).max() / np.abs(expected).max())
                 took[label] = min(seconds(call), seconds(call)), call
@@ -311,8 +298,8 @@ def beside(what, ours, check, peers, units, size, options):
             print(f"{what}: {name} is not measured: {error}")
             continue
         label = min(took, key=lambda label: took[label][0])
-        references[label] = took[label][1], steps * size
-    rows = compare(what, ours, references, units=units, rounds=options.rounds)
+        references[label] = took[label][1], units[1]
+    rows = compare(what, ours, references, units=units[0], rounds=options.rounds)
     return [row | {"error": errors[row["reference"]]} for row in rows]
 
 
