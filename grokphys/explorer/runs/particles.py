@@ -30,8 +30,8 @@ def measured_forces(tokens: int = 17, dim: int = 2, modulus: int | None = None) 
     the plane, weight decay 1, steps 100 and 300) whose layers had converged on each embedding;
     ``docs/live.py`` makes the file. Other numbers of tokens and dimensions have the same kernels with the
     weights of `ParticleSystem`. The unit of time is such that forces on normal starts are on average a
-    quarter as large as Musat's at f_a = 2: in steps four times as long, particles alternate between two
-    places.
+    quarter as large as Musat's at f_a = 2: in steps four times as long, particles alternate between places a
+    fifth of their size apart, and at the default step they still tremble.
     """
     tables = json.loads(common.asset("measured_forces.json"))
     pace, fitted = tables.pop("pace") / 4, np.array(physics.ParticleSystem().weights)

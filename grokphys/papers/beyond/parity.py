@@ -145,7 +145,8 @@ def _draw(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
             color=palette.SERIES[n], markeredgewidth=0)  # fmt: skip
     ticks: Any = {"xticks": range(3, LONGEST + 1, 2), "ylim": (-0.03, 1.03)}
     for ax, title in ((left, "tanh without biases"), (right, "p = 23")):
-        ax.axhline(1 / 23, **chance)
+        for n, p in enumerate((23, 31) if ax is left else (23,)):
+            ax.axhline(2 / p, **chance, label="" if n else "twice chance")
         words = "terms of the shortest odd relation", "held-out accuracy" if ax is left else "", title
         charts.label(ax, *words, **ticks)
         ax.set_xticklabels([*map(str, range(3, LONGEST, 2)), f"≥ {LONGEST}"])
