@@ -30,7 +30,7 @@ EQUAL = 1e-12
 """Width of an interval, relative to the estimate, up to which the units have the same value."""
 
 
-def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
+def judge(rules: tuple[Rule, ...], tables: Tables, looks: int = 1) -> tuple[Claim, ...]:
     """Apply all rules of an item to its tables.
 
     Parameters
@@ -39,6 +39,9 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
         Rules of a recipe.
     tables : mapping of str to mapping of str to ndarray
         Tables of the result of the recipe.
+    looks : int, default 1
+        Number of times that the claims are judged. The second look, at more networks after claims were left
+        open, has half of α, and no look follows it.
 
     Returns
     -------
@@ -49,7 +52,7 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
     claims: dict[int, Claim] = {}
     open_ = list(range(len(rules)))
     while open_:
-        level = 1 - ALPHA / len(open_)
+        level = 1 - ALPHA / looks / len(open_)
         claims |= {k: decide(rules[k], measured(rules[k], tables, level), level) for k in open_}
         left = [k for k in open_ if claims[k].verdict == "undecided"]
         if left == open_:

@@ -237,7 +237,8 @@ def _item(recipe: Recipe, results: Results) -> list[str]:
         told = f"**{counted(verdicts)}.** " if verdicts else "No claim to judge. "
         others = (rule.fidelity for rule in recipe.rules if rule.fidelity not in ("", "paper's"))
         settings = "; ".join(dict.fromkeys(others))
-        lines = [f"{begin}{told}{shows}{f' Setting: {settings}.' if settings else ''}"]
+        second = " A second look, at 2.5 %." if recipe.looks > 1 else ""
+        lines = [f"{begin}{told}{shows}{f' Setting: {settings}.' if settings else ''}{second}"]
         lines += ["", *_claims(recipe, stored)]
     reasons: dict[str, list[str]] = {}
     for rule, why in recipe.withdrawn.items():

@@ -302,7 +302,7 @@ class Recipe:
         Settings for the budgets "quick" and "paper".
     make : callable
         Function of a `Run` that returns a `Result`, with its figures if there is no `draw`.
-    name, paper, item, shows, cost, rules, draw, withdrawn
+    name, paper, item, shows, cost, rules, draw, withdrawn, looks
         As in `recipe`.
     """
 
@@ -316,6 +316,7 @@ class Recipe:
     make: Callable[[Run], Result]
     draw: Draw | None = None
     withdrawn: Mapping[str, str] = field(default_factory=dict)
+    looks: int = 1
 
 
 PACKAGES: Mapping[str, Paper] = {"musat": "Musat", "liu": "Liu", "ding": "Ding", "he": "He"}
@@ -327,8 +328,8 @@ RECIPES: dict[str, Recipe] = {}
 def recipe(
     name: str, *, item: str, quick: Any, paper_setting: Any, cost: str, rules: Sequence[Rule] = (),
     draw: Draw | None = None, panels: tuple[Any, ...] = (), shows: str = "", paper: Paper | None = None,
-    withdrawn: Mapping[str, str] = MappingProxyType({}), registry: MutableMapping[str, Recipe] = RECIPES,
-    **terms: str,
+    withdrawn: Mapping[str, str] = MappingProxyType({}), looks: int = 1,
+    registry: MutableMapping[str, Recipe] = RECIPES, **terms: str,
 ) -> Callable[[Callable[[Run], Result]], Callable[[Run], Result]]:  # fmt: skip
     """Return a decorator that registers a function as the recipe of an item of a paper.
 
@@ -361,6 +362,8 @@ def recipe(
         Paper to which the item belongs, by default that after which the package of the recipe is named.
     withdrawn : mapping of str to str, optional
         Names of rules that turned out to be no test after the run, and why.
+    looks : int, default 1
+        Number of times that claims are judged, each with more networks than before; see `judge`.
     registry : dict, optional
         Mapping to which the recipe is added; by default `RECIPES`.
     **terms : str
@@ -408,7 +411,7 @@ def recipe(
         caption = " ".join((shows or (make.__doc__ or "").partition("Notes\n")[0]).split())
         registry[name] = Recipe(
             name, of, item, caption, {"quick": small, "paper": paper_setting}, cost, completed, make,
-            pictures if panels else draw, withdrawn,
+            pictures if panels else draw, withdrawn, looks,
         )  # fmt: skip
         return make
 

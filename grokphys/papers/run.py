@@ -120,7 +120,7 @@ def run_one(recipe: Recipe, directory: Path, run: Run, figures: FigureFormat = "
     if recipe.draw:
         result = replace(result, figures=recipe.draw(run.setting, result.columns()))
     if run.budget == "paper":
-        result = replace(result, claims=judge(recipe.rules, rounded(result.columns())))
+        result = replace(result, claims=judge(recipe.rules, rounded(result.columns()), recipe.looks))
     for claim in result.claims:
         print(f"  {said(claim)}")
     if result.claims:
@@ -229,7 +229,7 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
     for place, stored in {**current, **replicas}.items():
         recipe = recipes[place.rpartition("/")[2]]
         _refuse_other_rules(recipe, stored)
-        papers.results.write_claims(results / place, stored, judge(recipe.rules, stored.tables))
+        papers.results.write_claims(results / place, stored, judge(recipe.rules, stored.tables, recipe.looks))
     every = [docs / page for page in PAGES] + sorted((docs / "findings").glob("*.md"))
     texts = {page: page.read_text(encoding="utf-8") for page in every}
     return [write_text(page, filled(text, recipes, current, replicas)) for page, text in texts.items()]

@@ -150,6 +150,16 @@ def test_of_true_nulls_one_is_decided_wrongly_in_five_per_cent_at_most():
     assert wrong > 2  # the level is used
 
 
+def test_a_second_look_decides_with_half_of_the_error_rate():
+    rng = np.random.default_rng(6)
+    column = rng.normal(0.0, 1.0, 40)
+    for by, second in ((2.2, "undecided"), (2.6, "agrees")):  # p of about 0.034 and 0.013
+        column += by / 40**0.5 * column.std(ddof=1) - column.mean()
+        rule, tables = of_values("one", "one", 0.0), {"t": {"one": column}}
+        assert judge((rule,), tables)[0].verdict == "agrees"
+        assert judge((rule,), tables, looks=2)[0].verdict == second
+
+
 def of_numbers(count, printed="0.0", interval=None):
     means = [lambda t, level, k=k: evidence.mean(t["t"][f"x{k}"], level) for k in range(count)]
     return tuple(Number(f"x{k}", printed, mean, 10.0, interval) for k, mean in enumerate(means))

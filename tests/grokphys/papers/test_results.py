@@ -85,7 +85,7 @@ def test_a_stored_result_is_of_todays_setting_and_rules_and_its_verdicts_follow_
     again = any("to be run again" in rule.fidelity for rule in rules)
     assert (about["setting"] == setting_of(recipe.settings["paper"])) != again
     assert same_terms(recipe, EVERY[place])
-    for claim, stored in zip(judge(rules, EVERY[place].tables), about["claims"], strict=True):
+    for claim, stored in zip(judge(rules, EVERY[place].tables, recipe.looks), about["claims"], strict=True):
         assert claim.verdict == stored["verdict"]
         assert claim.found.count == stored["count"]
         equal = claim.found.low == claim.found.estimate == claim.found.high
