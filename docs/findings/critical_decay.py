@@ -1,0 +1,122 @@
+"""At which weight decay circles die, by the parity of the activation, by biases and by the modulus p.
+
+``python docs/findings/critical_decay.py`` trains the networks that `critical_decay.json` lacks, and judges
+them. All have 2000 steps and the stable gradient. A decay λ pulls weights to zero within 1/(0.01 λ) steps,
+so that 2000 steps are two such times at a decay of 0.1 and twenty at 1: smaller decays had no time to act.
+
+The rules, written after a pilot (p = 23, one network of another seed at each of eight decays: SiLU falls
+below half of the circles near 0.1, and to a single one between 4 and 8; tanh falls below half near 9, with
+biases and without) and before any network below:
+
+* The *critical decay* of a kind is the decay at which the mean effective number of circles, as a part of
+  all, passes one half; the *critical decay of a single circle* that at which this number passes two. Both
+  are interpolated on logarithmic axes.
+* *Parity moves the critical decay* if that of tanh without biases, over that of SiLU without biases, is at
+  least 10 (p = 23). Without an effect it is 1.
+* *Biases do not matter* if that of tanh with biases over that without lies between 1/2 and 2 (p = 23);
+  *they do* if it is at most 1/2, as it should be if what counts is that the whole network is odd.
+* *Θ(1/p)*, as arXiv:2606.08985 has it for a single circle, if the exponent ln(c₂₃/c₃₁) / ln(31/23) lies
+  between 0.5 and 1.5, for SiLU and its decay of a single circle, and for tanh without biases and its
+  critical decay. A decay that does not depend on p has 0.
+* Intervals are those of the jackknife over networks, which have the same starts at all decays of one p, at
+  1 - 5 %/4, as there are four rules. An interval that reaches over a limit decides nothing.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from analysis.circles.fourier import frequency_norms
+from grokphys.papers import evidence
+from grokphys.papers.beyond.survivors import effective_number
+from nets import EmbeddingMLP, train
+
+TABLE = Path(__file__).with_suffix(".json")
+KINDS = {"SiLU": ("silu", False), "tanh": ("tanh", False), "tanh with biases": ("tanh", True)}
+LOW, HIGH = (0.03, 0.06, 0.1, 0.2, 0.5), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0)
+CELLS = (
+    (23, "SiLU", LOW + HIGH), (23, "tanh", (0.1, 0.5, *HIGH)), (23, "tanh with biases", (0.1, 0.5, *HIGH)),
+    (31, "tanh", HIGH), (31, "SiLU", LOW + HIGH),
+)  # fmt: skip
+DIMS, NETWORKS, STEPS, SEED, LEVEL = {23: 48, 31: 64}, 4, 2000, 48_000, 1 - 0.05 / 4
+
+
+@dataclass(frozen=True)
+class WithOrWithoutBiases(EmbeddingMLP):
+    """Ding's network, with or without biases."""
+
+    biases: bool = False
+
+    @cached_property
+    def architecture(self):
+        """Layers of Ding's network."""
+        return replace(super().architecture, biases=self.biases)
+
+
+def rows_of(p, kind, decay):
+    """Train networks of one kind at one weight decay, and return a row for each."""
+    activation, biases = KINDS[kind]
+    trained = train(
+        WithOrWithoutBiases(p, DIMS[p], activation=activation, biases=biases), runs=NETWORKS, steps=STEPS,
+        record=STEPS, weight_decay=decay, stable_gradient=True, seed=SEED + p,
+        observables=("train_accuracy", "validation_accuracy"),
+    )  # fmt: skip
+    learned, held = (trained.observables[f"{part}_accuracy"][:, -1] for part in ("train", "validation"))
+    circles = np.nan_to_num(effective_number(frequency_norms(trained.final)), nan=1.0)  # all are zero
+    return [
+        {"p": p, "kind": kind, "decay": decay, "network": n, "train_accuracy": float(a), "accuracy": float(b),
+         "circles": round(float(c), 4)}
+        for n, (a, b, c) in enumerate(zip(learned, held, circles, strict=True))
+    ]  # fmt: skip
+
+
+def passes(decay, circles, limit):
+    """Return the logarithm of the decay at which the mean number of circles first passes a limit."""
+    places = np.unique(decay)
+    mean = np.log([np.mean(circles[decay == place]) for place in places])
+    above = np.flatnonzero(mean < np.log(limit))
+    if not len(above) or above[0] == 0:
+        return np.nan
+    k = above[0]
+    return float(np.interp(-np.log(limit), -mean[k - 1 : k + 1], np.log(places[k - 1 : k + 1])))
+
+
+def log_critical(table, p, kind, *, single=False):
+    """Return the logarithm of the critical decay of a kind, or of that of a single circle."""
+    rows, limit = evidence.where(table, p=p, kind=kind), 2.0 if single else (p - 1) / 4
+    columns = rows["decay"], rows["circles"]
+    return evidence.jackknife(lambda x, y: passes(x, y, limit), *columns, level=LEVEL, groups=rows["network"])
+
+
+def main():
+    """Train what is missing, store it, and print the means of each cell and what the rules ask for."""
+    rows = json.loads(TABLE.read_text()) if TABLE.exists() else []
+    for p, kind, decays in CELLS:
+        for decay in decays:
+            if not any((row["p"], row["kind"], row["decay"]) == (p, kind, decay) for row in rows):
+                rows += rows_of(p, kind, decay)
+                TABLE.write_text("[" + ",\n".join(map(json.dumps, rows)) + "]\n")
+    table = evidence.columns_of(rows)
+    for p, kind, decays in CELLS:
+        for decay in decays:
+            cell = evidence.where(table, p=p, kind=kind, decay=decay)
+            told = [f"{np.mean(cell[name]):.2f}" for name in ("train_accuracy", "accuracy", "circles")]
+            print(p, kind, decay, *told)
+    tanh, silu, biased = (log_critical(table, 23, kind) for kind in ("tanh", "SiLU", "tanh with biases"))
+    for name, found in (("tanh", tanh), ("SiLU", silu), ("tanh with biases", biased)):
+        print("critical decay, p = 23,", name, found.map(np.exp).format(3))
+    print("parity", evidence.difference(tanh, silu).map(np.exp).format(1))
+    print("biases", evidence.difference(biased, tanh).map(np.exp).format(2))
+    for kind, single in (("SiLU", True), ("tanh", False)):
+        small, large = (log_critical(table, p, kind, single=single) for p in (23, 31))
+        for p, found in ((23, small), (31, large)):
+            print("single circle" if single else "critical decay", p, kind, found.map(np.exp).format(2))
+        gap = evidence.difference(small, large)
+        print("exponent", kind, gap.map(lambda x: x / np.log(31 / 23)).format(2))
+
+
+if __name__ == "__main__":
+    main()
