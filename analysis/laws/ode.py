@@ -236,6 +236,7 @@ def fit_trajectories(
     ([[-0.5, 0.1], [0.0, -0.2]], [1.0, 1.0])
     """
     regressor = LinearODERegressor(penalty, alpha, **options)
+    alpha = regressor.check()
     pieces = scores.as_pieces(signals, times)
     states, changes = scores.pooled(pieces, kind)
     _say_what_is_poor(states, None if alpha == 0 else penalty)
@@ -531,7 +532,7 @@ class Recipe:
         Raises
         ------
         InputError
-            If the law is not linear, alpha is not a number, or the batch or another argument is invalid.
+            If the law is not linear, or the batch or another argument is invalid.
 
         Examples
         --------

@@ -57,8 +57,8 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     penalty : {"lasso", "elastic-net", None}, default "lasso"
         Penalty: the Lasso of Ding et al., the elastic net, or none (ordinary least squares).
     alpha : float, default 0.01
-        Weight of the penalty, as in `sklearn.linear_model.ElasticNet`; 0 is least squares. `fit_law` takes
-        estimators of scikit-learn that choose it, such as `MultiOutputRegressor(LassoCV())`.
+        Weight of the penalty, as in `sklearn.linear_model.ElasticNet`; 0 is least squares. `fit_law` shows
+        how cross-validation over runs chooses it.
     l1_ratio : float, default 0.5
         Fraction of the L1 norm in the elastic net, greater than 0 and at most 1; the Lasso does not use it.
     max_iter : int, default 100_000

@@ -266,7 +266,7 @@ def primes_for(operation: Operation) -> Array:
 
 @lru_cache
 def _primes(count: int) -> tuple[int, ...]:
-    """Return the `count` largest primes below `LARGEST_PRIME`, by trial division: SymPy loads slowly."""
+    """Return the `count` largest primes below `LARGEST_PRIME`, by trial division."""
     divisors = np.arange(3, math.isqrt(LARGEST_PRIME) + 1, 2)
     primes: list[int] = []
     candidate = LARGEST_PRIME - 1

@@ -1,7 +1,11 @@
+import itertools
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from sklearn.linear_model import Lasso
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV
 
 import analysis
 from analysis.laws.regressors import NINE, mean_field_terms, term_name
@@ -119,6 +123,23 @@ def test_a_mean_field_law_is_found_and_predicts_other_runs_and_sizes():
     # The law commutes with permutations of the components.
     order = rng.permutation(6)
     np.testing.assert_allclose(law.changes(other[:, order]), law.changes(other)[:, order], atol=1e-12)
+
+
+def test_an_estimator_that_cross_validates_can_leave_out_whole_runs():
+    rng = np.random.default_rng(0)
+    pushes = rng.normal(size=(4, 1, 3))  # each run has its own, so that its frames know one another
+    runs = (pushes + 0.1 * rng.normal(size=(4, 30, 3))).cumsum(axis=1)
+    alphas = [0.01, 0.1, 1.0, 10.0]
+    search = analysis.fit_law(GridSearchCV(analysis.LinearODERegressor(), {"alpha": alphas}, cv=4), runs)
+    expected = []
+    for k, alpha in itertools.product(range(4), alphas):
+        others = np.delete(runs, k, axis=0)
+        states, changes = others[:, :-1].reshape(-1, 3), np.diff(others, axis=1).reshape(-1, 3)
+        fit = analysis.LinearODERegressor(alpha=alpha).fit(states, changes)
+        expected.append(r2_score(np.diff(runs[k], axis=0), fit.predict(runs[k][:-1])))
+    means = np.reshape(expected, (4, 4)).mean(axis=0)
+    np.testing.assert_allclose(search.regressor.cv_results_["mean_test_score"], means, rtol=1e-9)
+    assert search.regressor.best_params_["alpha"] == alphas[means.argmax()] > 0.01
 
 
 def test_coefficients_of_a_mean_field_law_are_in_the_units_of_the_data():
