@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincc
 
 from analysis.stats.intervals import Interval, proportion
-from physics.checks import InputError, choice, distinct, finite_array, number, real_array, whole_number
+from physics.checks import InputError, choice, distinct, number, real_array, short_text, whole_number
 from physics.values import Shown
 
 __all__ = ["PHASES", "Axis", "Cell", "Majority", "PhaseDiagram", "Refinement", "classify_phases"]
@@ -650,7 +650,10 @@ def phase_diagram(
     >>> diagram.at(0.1, 0.1).majority.phase, diagram.at(0.9, 0.9).majority.phase
     ('grokking', 'comprehension')
     """
-    refinement = refinement or Refinement()
+    refinement = Refinement() if refinement is None else refinement
+    for name, value, kind in (("x", x, Axis), ("y", y, Axis), ("refinement", refinement, Refinement)):
+        if not isinstance(value, kind):
+            raise InputError(f"{name} must be of the class {kind.__name__}, got {short_text(value)}")
     if x.name == y.name:
         raise InputError(f"x and y must be two different hyperparameters, got {x.name!r} for both")
     delay = number("delay", delay, above=0.0)
@@ -714,7 +717,9 @@ class _Survey:
         table = real_array("what evaluate returns", self.evaluate(points, self.diagram.runs))
         if table.shape != (len(wanted), 3):
             raise InputError(f"evaluate must return an array ({len(wanted)}, 3), got {table.shape}")
-        finite_array("the numbers of runs that evaluate returns", table[:, 0])
+        numbers = table[:, 0]
+        if not (np.rint(numbers) == numbers).all() or np.isinf(numbers).any():
+            raise InputError(f"evaluate must first return whole numbers of runs, got {short_text(numbers)}")
         phases = classify_phases(table[:, 1], table[:, 2], delay=self.diagram.delay).tolist()
         for cell, (place, train, validation), phase in zip(wanted, table.tolist(), phases, strict=True):
             cell.runs.append(Run(int(place), train, validation, phase))

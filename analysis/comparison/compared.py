@@ -24,7 +24,8 @@ from analysis.scaling import scaled
 from analysis.stats.effects import Calibration, Difference, calibrate, compare_proportions, compare_values
 from analysis.stats.intervals import Interval, holm
 from physics.blas import one_blas_thread
-from physics.checks import InputError, choice, increasing_array, number, real_array, short_text, whole_number
+from physics.checks import choice, flag, increasing_array, number, real_array, short_text, whole_number
+from physics.errors import InputError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.theory.operations import Operation
 from physics.theory.system import representation_quality
@@ -611,7 +612,8 @@ class Parts:
     def accuracy(self, together: bool, accuracies: tuple[Any, Any] | None) -> Calibration | None:
         """Return how well these or else observed accuracies are predicted; None if there are none."""
         if accuracies is not None:
-            values, sound = [real_array("accuracies", array) for array in accuracies], self.second.sound
+            given, sound = accuracies if np.iterable(accuracies) else [accuracies], self.second.sound
+            values = [real_array("accuracies", array) for array in given]
             if [array.shape for array in values] != 2 * [sound.shape]:
                 got = " and ".join(str(array.shape) for array in values)
                 raise InputError(f"accuracies must be two arrays of {len(sound)} trained runs, got {got}")
@@ -877,10 +879,15 @@ def compare(
     pair = list(names) if np.iterable(names) and not isinstance(names, str) else []
     if len(pair) != 2 or pair[0] == pair[1] or not all(isinstance(name, str) for name in pair):
         raise InputError(f"names must be two different names, got {short_text(names)}")
-    if not isinstance(symmetry, Symmetry | None):
-        raise InputError(f"symmetry must be a Symmetry, got {short_text(symmetry)}")
-    if not isinstance(thresholds, Mapping | None):
-        raise InputError(f"thresholds must map names to numbers, got {short_text(thresholds)}")
+    for name, value, kind, need in (
+        ("symmetry", symmetry, Symmetry, "a Symmetry"),
+        ("operation", operation, Operation, "an Operation"),
+        ("thresholds", thresholds, Mapping, "a mapping of names to numbers"),
+    ):
+        if not isinstance(value, kind | None):
+            raise InputError(f"{name} must be {need}, got {short_text(value)}")
+    paired = None if paired is None else flag("paired", paired)
+    states = None if states is None else flag("states", states)
     first = EnsembleOf("simulated", simulated, delta, operation, states)  # type: ignore[arg-type]
     second = EnsembleOf("trained", trained, delta, operation, states)  # type: ignore[arg-type]
     work = Parts(first, second, names, states, symmetry, whole_number("most_pairs", most_pairs, 1))

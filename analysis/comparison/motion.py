@@ -267,7 +267,7 @@ def compare_motion(
         within = replace(runs, first=chosen.partners, second=chosen.runs, candidates=None)
         chance = within.narrowed(clock[0]).errors(clock, clock)[1]
     elif paired and len(pairs) > 1:
-        mismatched, clocks = runs.mismatched().narrowed(times), np.roll(matched, 1, axis=0)
+        mismatched, clocks = runs.mismatched().narrowed(times), matched
         if align == "scaling":
             clocks = np.tile(times * _best_scale(mismatched, times[start:]).estimate, (len(pairs), 1))
         chance = mismatched.errors(clocks, times)[1]

@@ -12,7 +12,7 @@ from analysis.comparison.relabelling import aligned
 from analysis.comparison.timing import OnsetDifference
 from analysis.plots.distributions import show_distributions, show_effects
 from analysis.plots.embeddings import show_embedding
-from analysis.plots.palette import FIRST, INK, REFERENCE, SECOND, graded_colors
+from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import Panels, axes_of, figure_of, legend_below, panels, style, styled
 from analysis.stats.effects import Calibration
 from analysis.stats.intervals import plain
@@ -151,15 +151,11 @@ def _draw_errors(motion: Motion, names: tuple[str, str], ax: Axes) -> None:
 
 @styled
 def _draw_times(motion: Motion, names: tuple[str, str], ax: Axes) -> None:
-    """Draw the corresponding times of each pair of runs, and the interval of their ratio."""
-    same = np.allclose(motion.matched, motion.matched[:1], equal_nan=True)
-    for row in motion.matched[:1] if same else motion.matched:
-        ax.plot(motion.times, row, color=FIRST, linewidth=1.6 if same else 0.5, alpha=1.0 if same else 0.4)
+    """Draw the corresponding times, which are the same for all pairs, and the interval of their ratio."""
+    ax.plot(motion.times, motion.matched[0], color=FIRST, linewidth=1.6)
     if np.isfinite(motion.scale.low):
         ends = motion.times * motion.scale.low, motion.times * motion.scale.high
         ax.fill_between(motion.times, *ends, color=FIRST, alpha=0.2, linewidth=0)
-    if not same and np.isfinite(motion.scale.estimate):
-        ax.plot(motion.times, motion.times * motion.scale.estimate, color=INK, linewidth=1.2)
     ax.set(xlabel=f"time, {names[1]}", ylabel=f"time, {names[0]}", title="Times that correspond")
     ax.margins(x=0)
     ax.set_ylim(0, None)

@@ -34,9 +34,9 @@ def compare(
             ends lets both end at the same time; none leaves the times as they are. auto means scaling if the
             initial positions are the same, and ends otherwise. Ensembles with different numbers of tokens
             allow only auto and none, and their motion is not compared.
-        delta: Tolerance of the representation quality, greater than 0 and at most 1e150: the largest distance
-            |E_i + E_j - E_m - E_n| at which four tokens count as a parallelogram. The unit is the standard
-            deviation of the embedding on each axis, which is scaled to 1 first.
+        delta: Tolerance of the representation quality, greater than 0: the largest distance |E_i + E_j - E_m
+            - E_n| at which four tokens count as a parallelogram. The unit is the standard deviation of the
+            embedding on each axis, which is scaled to 1 first.
         out: File to write. It is the report, NAME.html; all numbers are written to NAME.json next to it.
         overwrite: Replace files that exist.
     """

@@ -32,8 +32,6 @@ from physics.trajectory.provenance import code_version
 
 Trajectories = Sequence[Trajectory]
 Accuracies = tuple[NDArray[np.float64], NDArray[np.float64]]
-LARGEST_DELTA = 1e150
-"""Largest tolerance, whose square is finite."""
 NAMES = {"physics.simulate": "simulated", "nets.train": "trained"}
 ACCURACIES = ("train_accuracy", "validation_accuracy")
 SYMBOLS = {"Cliff's delta": "δ", "Cohen's h": "h"}
@@ -54,8 +52,7 @@ def write_file_comparison(
     align : str
         How times are matched, as in `analysis.compare`.
     delta : float
-        Tolerance of the representation quality, greater than 0 and at most 1e150; see
-        `physics.representation_quality`.
+        Tolerance of the representation quality, greater than 0; see `physics.representation_quality`.
     out : Path
         Name of the report, which ends in ``.html``. The numbers are written next to it as JSON.
     overwrite : bool
@@ -79,7 +76,7 @@ def write_file_comparison(
         raise InputError(f"out must be a name that ends in .html, got {str(out)!r}")
     for path in (out, out.with_suffix(".json")):
         refuse_existing(path, overwrite, parents=True)
-    number("delta", delta, maximum=LARGEST_DELTA, above=0.0)
+    number("delta", delta, above=0.0)
     failed: list[Path] = []
     ensembles = [[run for _, run, _ in read_each([files], _final, failed)] for files in (first, second)]
     if not all(ensembles):

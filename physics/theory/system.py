@@ -244,7 +244,7 @@ def _compare(E: Any, operation: Operation, mask: Mask, delta: float) -> tuple[In
     for start in range(0, len(states), block):
         part = states[start : start + block]
         if operation.commutes:
-            sums, bound = part[:, first] + part[:, second], delta**2
+            sums, bound = part[:, first] + part[:, second], delta * delta
         else:
             with one_blas_thread:
                 sums, bound = part[:, first] @ part[:, second], delta

@@ -34,6 +34,9 @@ def axis(**options):
     return analysis.Axis("x", **({"low": 0.0, "high": 1.0, "cells": 1} | options))
 
 
+OTHER = analysis.Axis("y", 0, 1, 1)
+
+
 def outcome(points, done):
     return np.ones((len(points), 3))
 
@@ -84,7 +87,8 @@ REFUSED = [
     (lambda: analysis.affine_solution(np.ones((2, 3)), [0, 0], [0, 0], [0]), "A"),
     (lambda: analysis.laws.interactions(np.ones((1, 2))), "A"),
     (lambda: analysis.laws.interactions(3.0), "A"),
-    (lambda: analysis.fit_trajectories(PATH[:2], alpha=0), "signals"),
+    (lambda: analysis.fit_trajectories(PATH[:2], alpha="0"), "signals"),
+    (lambda: analysis.fit_trajectories(PATH, alpha=np.ones(2)), "alpha"),
     (lambda: as_pieces(PATH[:, 0]), "signals"),
     (lambda: as_pieces([PATH, PATH], [np.arange(12)] * 3), "times"),
     (lambda: unit(as_pieces(PATH[:3], [0.0, 1.0, 3.0])), "times"),
@@ -99,7 +103,10 @@ REFUSED = [
     (lambda: Refinement(seeds=3, most_seeds=2), "most_seeds"),
     (lambda: Refinement(certain=1), "certain"),
     (lambda: phase_diagram(axis(), axis(), outcome), "x"),
-    (lambda: phase_diagram(axis(), analysis.Axis("y", 0, 1, 1), outcome, delay=0), "delay"),
+    (lambda: phase_diagram(axis(), "y", outcome), "y"),
+    (lambda: phase_diagram(axis(), OTHER, outcome, {"seeds": 1}), "refinement"),
+    (lambda: phase_diagram(axis(), OTHER, lambda points, done: outcome(points, done) / 2), "evaluate"),
+    (lambda: phase_diagram(axis(), OTHER, outcome, delay=0), "delay"),
     (lambda: analysis.classify_phases([1.0], [1.0, 2.0]), "validation_steps"),
     (lambda: analysis.classify_phases([math.inf], [1.0]), "train_steps"),
     (lambda: analysis.comparison.procrustes_disparity([E], RNG.normal(size=(1, 6, 2))), "first"),
@@ -117,6 +124,11 @@ REFUSED = [
     (lambda: analysis.comparison.symmetry_of(7), "theory"),
     (lambda: analysis.compare(MOVES, MOVES, delta=0), "delta"),
     (lambda: analysis.compare(MOVES, MOVES, most_pairs=0), "most_pairs"),
+    (lambda: analysis.compare(MOVES, MOVES, align="quality"), "align"),
+    (lambda: analysis.compare(MOVES, MOVES, states="no"), "states"),
+    (lambda: analysis.compare(MOVES, MOVES, paired="no"), "paired"),
+    (lambda: analysis.compare(MOVES, MOVES, operation="Z_5"), "operation"),
+    (lambda: analysis.compare(MOVES, MOVES, accuracies=0.9), "accuracies"),
     (lambda: analysis.fit_batch([]), "signals"),
     (lambda: show_embedding(E[None]), "E"),
     (lambda: plane(np.ones((0, 2))), "points"),

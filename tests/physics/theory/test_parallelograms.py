@@ -351,6 +351,7 @@ def test_delta_bounds_the_distance_not_its_square():
     theory = EffectiveTheory(5)
     assert physics.representation_quality(E, theory, delta=0.01) < 1
     assert physics.representation_quality(E, theory, delta=0.08) == 1
+    assert physics.representation_quality(E, theory, delta=1e200) == 1
 
 
 @settings(max_examples=30, deadline=None)
