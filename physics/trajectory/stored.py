@@ -430,8 +430,8 @@ def _describe(file: h5py.File, trajectory: Any) -> None:
     file.create_group("observables")
 
 
-def _written(group: h5py.Group, name: str, values: Any, *like: Any) -> h5py.Dataset:
-    """Create a dataset, whose first axis can grow, and write it block by block.
+def _written(group: h5py.Group, name: str, values: Any, *like: Any, grows: bool = True) -> h5py.Dataset:
+    """Create a dataset, whose first axis can grow unless `grows` is false, and write it block by block.
 
     `values` are an array, or a function that returns the rows of a slice of the first axis of an array `like`
     (shape, dtype). The type bool is stored as int8 with an attribute, as xarray expects.
@@ -440,7 +440,9 @@ def _written(group: h5py.Group, name: str, values: Any, *like: Any) -> h5py.Data
     rows = values if like else values.__getitem__
     stored = np.dtype("i1") if dtype.kind == "b" else dtype
     chunks = chunk_shape(shape, stored.itemsize)
-    options: dict[str, Any] = {"maxshape": (None, *shape[1:]), "chunks": chunks, "fletcher32": True}
+    options: dict[str, Any] = {"chunks": chunks, "fletcher32": True}
+    if grows:
+        options["maxshape"] = (None, *shape[1:])
     if stored.kind in "iu":
         options |= {"compression": "gzip", "compression_opts": 1, "shuffle": True}
     dataset = group.create_dataset(name, shape=shape, dtype=stored, **options)
@@ -474,7 +476,7 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
     """Create and return a dimension scale: a dataset of `values` (n,) that labels an axis of others."""
-    dataset = _written(group, name, values)
+    dataset = _written(group, name, values, grows=False)
     dataset.make_scale(name)
     return dataset
 
@@ -487,4 +489,6 @@ def attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
 
 def _clock(group: h5py.Group, steps: Integers, times: Array) -> None:
     """Write the steps and times of a group."""
-    attach(_written(group, "time", times), scale(group, "step", steps))
+    step = _written(group, "step", steps)
+    step.make_scale("step")
+    attach(_written(group, "time", times), step)

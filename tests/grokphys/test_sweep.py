@@ -180,11 +180,9 @@ def test_bad_declarations_end_in_a_sentence(content, sentence, config, capsys):
 
 @pytest.mark.parametrize("content", [SIMULATE, TRAIN], ids=["simulate", "train"])
 def test_results_do_not_depend_on_the_packing(content, tmp_path):
-    for pack in (1, 4, 1000):
+    for pack in (4, 1000):
         run(content | {"pack": pack}, tmp_path / str(pack))
-    whole = results(tmp_path / "1000")
-    for pack in (1, 4):
-        xarray.testing.assert_equal(results(tmp_path / str(pack)), whole)
+    xarray.testing.assert_equal(results(tmp_path / "4"), results(tmp_path / "1000"))
 
 
 def test_models_that_pytorch_trains_do_not_depend_on_the_packing(tmp_path):
