@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -42,9 +43,13 @@ def curves(figure):
 # -- every view ------------------------------------------------------------------------------------------
 
 
+pages = cache(opened)
+"""A page for each view on which all its presets are opened, one after the other."""
+
+
 @pytest.mark.parametrize(("kind", "preset"), PRESETS, ids=[f"{k.slug}: {p.name}" for k, p in PRESETS])
-def test_what_is_on_screen_is_what_its_program_gives(kind, preset):
-    page = opened(kind)
+def test_what_is_on_screen_is_what_its_program_gives_and_what_its_link_opens(kind, preset):
+    page = pages(kind)
     view = followed(page, preset.name, 4)
     assert page.bridge.preset == preset.name
     assert page.bridge.watch.startswith(preset.watch)
@@ -58,12 +63,6 @@ def test_what_is_on_screen_is_what_its_program_gives(kind, preset):
             loaded(file_bytes(view.trajectory())).positions, view.trajectory().positions
         )
     np.testing.assert_allclose(made["E"], expected, rtol=0, atol=1e-12 if kind is THEORY else 0)
-
-
-@pytest.mark.parametrize(("kind", "preset"), PRESETS, ids=[f"{k.slug}: {p.name}" for k, p in PRESETS])
-def test_a_link_opens_the_same_state(kind, preset):
-    page = opened(kind)
-    view = followed(page, preset.name, 3)
     other = opened(kind)
     other._command("open", page.bridge.link)
     passed(other, 2)
