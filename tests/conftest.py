@@ -1,10 +1,8 @@
-import fcntl
 import gc
 import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +11,6 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numba
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import Dispatcher
 
 import nets  # noqa: F401 - before torch, as it decides how PyTorch's threads wait
 
@@ -24,20 +20,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-def one_compiles(self, signature, compile_or_load=Dispatcher.compile):
-    """Let one process of the suite compile a kernel: the others wait, and load what it has written."""
-    place = self._cache.cache_path
-    if place is None:
-        return compile_or_load(self, signature)
-    # A lock of the process: to compile a kernel may take another signature of it.
-    with global_compiler_lock, Path(place, f"{self.py_func.__qualname__}.lock").open("w") as file:
-        fcntl.lockf(file, fcntl.LOCK_EX)
-        return compile_or_load(self, signature)
-
-
-Dispatcher.compile = one_compiles
 
 # Importing libraries and collecting tests makes millions of objects, hardly any of which becomes garbage.
 gc.disable()

@@ -20,10 +20,11 @@ RECIPES = stored_recipes()
 # fmt: off
 SLOW = {
     "compare-particles", "ding-10", "ding-11b", "ding-12", "ding-13", "ding-14", "ding-15", "ding-16",
-    "ding-2", "ding-4", "ding-5", "ding-6", "ding-6b", "ding-6c", "ding-7", "ding-8", "ding-9a", "ding-law",
-    "force-law", "he-neurons", "liu-1", "liu-10", "liu-13", "liu-14", "liu-15", "liu-18", "liu-19", "liu-22",
-    "liu-5b", "liu-6a", "liu-6b", "liu-6c", "liu-6d", "liu-7b", "liu-7c", "liu-groups", "liu-seeds",
-    "musat-3", "musat-5", "musat-D", "musat-G", "musat-table2", "predictability", "rounding", "selection",
+    "ding-2", "ding-3", "ding-4", "ding-5", "ding-6", "ding-6b", "ding-6c", "ding-7", "ding-8", "ding-9",
+    "ding-9a", "ding-forward", "ding-law", "force-law", "he-neurons", "liu-1", "liu-10", "liu-13",
+    "liu-14", "liu-15", "liu-18", "liu-19", "liu-21", "liu-22", "liu-5b", "liu-6a", "liu-6b", "liu-6c",
+    "liu-6d", "liu-7", "liu-7b", "liu-7c", "liu-groups", "liu-seeds", "musat-3", "musat-5", "musat-D",
+    "musat-G", "musat-table2", "octaves", "predictability", "rounding", "selection",
 }
 # fmt: on
 """Recipes that take long, and those that measure and draw what a quicker recipe does too."""

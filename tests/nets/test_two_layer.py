@@ -16,7 +16,7 @@ ACTIVATIONS = {
     "tanh": torch.tanh,
     "abs": torch.abs,
 }
-STEPS = 40
+STEPS = 20
 RATES = {"learning_rate": [0.01, 0.003], "weight_decay": [0.0, 0.4]}
 OBSERVED = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "layers")
 

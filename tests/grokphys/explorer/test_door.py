@@ -155,24 +155,16 @@ def test_a_proxy_needs_its_name_and_its_path(server):
     assert f"https://{HUB}{PREFIX}/?token={proxied.token}" in said
 
 
-def test_another_host_is_warned_about_and_sigint_ends_it_quietly():
-    started = Server("--host", "0.0.0.0")
-    try:
-        assert "nothing is encrypted" in "".join(started.lines)
-        assert asked(started, Host="localhost")[0] == 200
-        assert asked(started, Host="evil.example")[0] == 403
-    finally:
-        quiet = started.ends_quietly(signal.SIGINT)
-    assert quiet
-
-
-def test_the_browser_is_started_without_the_token_on_its_command_line(tmp_path):
+def test_another_host_is_warned_about_and_a_browser_gets_no_token_on_its_command_line(tmp_path):
     said = tmp_path / "said"
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$@" > {said}.new && mv {said}.new {said}\n')
     browser.chmod(0o700)
-    started = Server(browser=True, BROWSER=browser)
+    started = Server("--host", "0.0.0.0", browser=True, BROWSER=browser)
     try:
+        assert "nothing is encrypted" in "".join(started.lines)
+        assert asked(started, Host="localhost")[0] == 200
+        assert asked(started, Host="evil.example")[0] == 403
         wait_for(said.exists)
         address = said.read_text().strip()
         assert address.startswith("file://")
@@ -181,7 +173,7 @@ def test_the_browser_is_started_without_the_token_on_its_command_line(tmp_path):
         assert stat.S_IMODE(page.stat().st_mode) == 0o600
         assert started.link in page.read_text()
     finally:
-        quiet = started.ends_quietly(signal.SIGTERM)
+        quiet = started.ends_quietly(signal.SIGINT)
     assert quiet
 
 

@@ -56,10 +56,10 @@ def configuration(shape, tokens, dim):
 
 
 @pytest.mark.parametrize("shape", ["uniform", "circle", "grid", "cross", "clustered", "collapsing", "tiny"])
-@pytest.mark.parametrize("softening", [0.1, 1e-3, 0.0])
+@pytest.mark.parametrize("softening", [0.1, 0.0])
 @pytest.mark.parametrize("dim", [1, 2, 3, 5])
 def test_forces_on_special_configurations(shape, softening, dim):
-    for tokens in (9, 12):  # 45 and 78 pair sums: several groups and tiles, the last not full
+    for tokens in (9, 12) if dim == 2 else (9,):  # 45 and 78 pair sums: several groups and tiles, the last not full
         x = configuration(shape, tokens, dim)
         ours = physics.forces(x, ParticleSystem(tokens, dim, softening=softening))
         assert np.isfinite(ours).all()
@@ -101,9 +101,9 @@ def test_every_pair_is_pushed_once_however_the_work_is_cut(tasks, monkeypatch):
 
 
 @pytest.mark.parametrize("shape", ["uniform", "clustered", "grid", "circle", "collapsing", "cross"])
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-7, 1e-10])
 def test_the_fast_sum_honours_its_tolerance(shape, tolerance):
-    for scale in (1.0, 1e-3 if shape == "uniform" else 1.0):
+    for scale in (1.0, 1e-3) if shape == "uniform" else (1.0,):
         x = scale * configuration(shape, 60, 2)
         x[0] += 1e-3 * scale  # a symmetric state may have forces of zero, and nothing to be relative to
         for system in (ParticleSystem(60), ParticleSystem(60, alignment=0.0, softening=0.3)):

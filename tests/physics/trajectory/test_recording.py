@@ -84,7 +84,7 @@ def test_a_signal_handler_that_raises_leaves_a_run_that_resumes_to_the_same_bits
     took = time.monotonic() - began
     rng = random.Random(number)
     count = 0
-    for k in range(8):
+    for k in range(5):
         path = tmp_path / f"{k}.h5"
         count += interrupted_after(
             number, rng.uniform(0.001, took), lambda path=path: physics.simulate(**SIMULATION, out=path)
@@ -118,18 +118,18 @@ def test_an_interrupted_save_leaves_the_old_file_and_no_lock(tmp_path):
 KILLED = """
 import sys, physics, nets
 if sys.argv[2] == "train":
-    nets.train(nets.ConstantAttention(7), runs=2, steps=2000, record=1, out=sys.argv[1])
+    nets.train(nets.ConstantAttention(7), runs=2, steps=1200, record=1, out=sys.argv[1])
 else:
-    physics.simulate(physics.ParticleSystem(9), steps=20000, runs=2, seed=1, out=sys.argv[1])
+    physics.simulate(physics.ParticleSystem(9), steps=8000, runs=2, seed=1, out=sys.argv[1])
 """
 
 
 @pytest.mark.parametrize("kind", ["simulate", "train"])
 def test_a_killed_run_is_followed_and_resumes_to_the_same_bits(tmp_path, kind):
     if kind == "train":
-        run, options = nets.train, {**TRAINING, "steps": 2000}
+        run, options = nets.train, {**TRAINING, "steps": 1200}
     else:
-        run, options = physics.simulate, {**SIMULATION, "steps": 20_000}
+        run, options = physics.simulate, {**SIMULATION, "steps": 8000}
     whole, path = run(**options), tmp_path / "t.h5"
     partial = tmp_path / "t.h5.partial"
     with subprocess.Popen([sys.executable, "-c", KILLED, path, kind]) as process:
