@@ -59,7 +59,7 @@ def configuration(shape, tokens, dim):
 @pytest.mark.parametrize("softening", [0.1, 0.0])
 @pytest.mark.parametrize("dim", [1, 2, 3, 5])
 def test_forces_on_special_configurations(shape, softening, dim):
-    for tokens in (9, 12) if dim == 2 else (9,):  # 45 and 78 pair sums: several groups and tiles, the last not full
+    for tokens in (9, 12) if dim == 2 else (9,):  # 45 and 78 pair sums: several tiles
         x = configuration(shape, tokens, dim)
         ours = physics.forces(x, ParticleSystem(tokens, dim, softening=softening))
         assert np.isfinite(ours).all()
