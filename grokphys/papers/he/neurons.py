@@ -189,9 +189,9 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
 @recipe(
     "he-neurons", item="Figures 3 to 7 and the table of activations",
     quick=Setting(hidden=48, steps=150, runs=3, learning_rate=3e-3),
-    paper_setting=Setting(hidden=512, steps=5000, runs=5, learning_rate=1e-4),
+    paper_setting=Setting(hidden=512, steps=5000, runs=40, learning_rate=1e-4),
     draw=_draw_neurons, panels=(14.0, 7.2, 2, 4), source=SOURCE.format(3),
-    cost="half a minute",
+    cost="two minutes", looks=2,
     rules=(
         Statement("a single frequency", "every neuron concentrates its energy at a single frequency",
             f"share of neurons that hold at least {PURE:.0%} of their input power in one frequency",
@@ -221,7 +221,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
     ),
 )  # fmt: skip
 def neurons(run: Run) -> Result:
-    """Frequencies, phases and magnitudes of the 512 neurons of the first of 5 networks.
+    """Frequencies, phases and magnitudes of the 512 neurons of the first of 40 networks.
 
     At the top right is the accuracy of all networks with other activations. The maps show the first 20
     neurons. The bars of the magnitudes are at the smallest, the median and the largest.

@@ -588,8 +588,8 @@ def trajectories(run: Run) -> Result:
 @recipe(
     "liu-4d", item="Figure 4 (d)",
     quick={"model": SMALL, "seeds": 4, "steps": 1000, "rate": 3e-4},
-    paper_setting=Setting(model=ToyAddition(TOKENS), seeds=50, steps=5000, rate=DECODER_RATE),
-    source="Section 3.2", cost="a few minutes",
+    paper_setting=Setting(model=ToyAddition(TOKENS), seeds=150, steps=5000, rate=DECODER_RATE),
+    source="Section 3.2", cost="a few minutes", looks=2,
     rules=(
         *(
             Statement(f"duration, n_h {words}", DURATION,
@@ -610,7 +610,7 @@ def trajectories(run: Run) -> Result:
     ),
 )  # fmt: skip
 def trained_trajectories(run: Run) -> Result:
-    """The embedding of the network, out of 50, that reaches an RQI above 0.95 in the median time.
+    """The embedding of the network, out of 150, that reaches an RQI above 0.95 in the median time.
 
     Notes
     -----
