@@ -20,6 +20,8 @@ biases and without) and before any network below:
   critical decay. A decay that does not depend on p has 0.
 * Intervals are those of the jackknife over networks, which have the same starts at all decays of one p, at
   1 - 5 %/4, as there are four rules. An interval that reaches over a limit decides nothing.
+
+The table has the final signals of all frequencies, too; no rule asks for them.
 """
 
 import json
@@ -30,11 +32,15 @@ from pathlib import Path
 import numpy as np
 
 from analysis.circles.fourier import frequency_norms
-from grokphys.papers import evidence
+from analysis.plots import palette
+from grokphys.output import save_figure
+from grokphys.papers import charts, evidence
 from grokphys.papers.beyond.survivors import effective_number
+from grokphys.papers.results import WIDTH
 from nets import EmbeddingMLP, train
 
 TABLE = Path(__file__).with_suffix(".json")
+PICTURE = TABLE.parents[1] / "gallery" / "critical-decay.png"
 KINDS = {"SiLU": ("silu", False), "tanh": ("tanh", False), "tanh with biases": ("tanh", True)}
 LOW, HIGH = (0.03, 0.06, 0.1, 0.2, 0.5), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0)
 CELLS = (
@@ -65,11 +71,12 @@ def rows_of(p, kind, decay):
         observables=("train_accuracy", "validation_accuracy"),
     )  # fmt: skip
     learned, held = (trained.observables[f"{part}_accuracy"][:, -1] for part in ("train", "validation"))
-    circles = np.nan_to_num(effective_number(frequency_norms(trained.final)), nan=1.0)  # all are zero
+    signals = frequency_norms(trained.final)
+    circles = np.nan_to_num(effective_number(signals), nan=1.0)  # all are zero
     return [
         {"p": p, "kind": kind, "decay": decay, "network": n, "train_accuracy": float(a), "accuracy": float(b),
-         "circles": round(float(c), 4)}
-        for n, (a, b, c) in enumerate(zip(learned, held, circles, strict=True))
+         "circles": round(float(c), 4), "signals": np.round(x, 3).tolist()}
+        for n, (a, b, c, x) in enumerate(zip(learned, held, circles, signals, strict=True))
     ]  # fmt: skip
 
 
@@ -91,6 +98,28 @@ def log_critical(table, p, kind, *, single=False):
     return evidence.jackknife(lambda x, y: passes(x, y, limit), *columns, level=LEVEL, groups=rows["network"])
 
 
+def draw(table):
+    """Draw the effective number of circles, and the held-out accuracy, over the weight decay."""
+    columns = {
+        "circles": "effective number of circles\nover all frequencies", "accuracy": "held-out accuracy"
+    }  # fmt: skip
+    with charts.panels(9.6, 4.4, 1, 2) as (figure, axes):
+        for ax, (column, words) in zip(axes, columns.items(), strict=True):
+            for n, (p, kind, _) in enumerate(CELLS):
+                rows = evidence.where(table, p=p, kind=kind)
+                values = rows[column] / ((p - 1) / 2 if column == "circles" else 1)
+                look = {
+                    "color": palette.SERIES[list(KINDS).index(kind)],
+                    "marker": "os^Dv"[n],
+                    "markersize": 4,
+                }
+                style = {"linestyle": ":" if p == 31 else "-", "label": f"{kind}, p = {p}"}
+                charts.means(ax, rows["decay"], values, possible=(0.0, 1.0), **look, **style)
+            charts.label(ax, "weight decay", words, xscale="log", ylim=(0, 1.03))
+        axes[0].axhline(0.5, color=palette.REFERENCE, linewidth=1, linestyle=":")
+    save_figure(figure, PICTURE, dpi=WIDTH / figure.get_figwidth())
+
+
 def main():
     """Train what is missing, store it, and print the means of each cell and what the rules ask for."""
     rows = json.loads(TABLE.read_text()) if TABLE.exists() else []
@@ -99,7 +128,9 @@ def main():
             if not any((row["p"], row["kind"], row["decay"]) == (p, kind, decay) for row in rows):
                 rows += rows_of(p, kind, decay)
                 TABLE.write_text("[" + ",\n".join(map(json.dumps, rows)) + "]\n")
-    table = evidence.columns_of(rows)
+    names = [name for name in rows[0] if name != "signals"]
+    table = evidence.columns_of([{name: row[name] for name in names} for row in rows])
+    draw(table)
     for p, kind, decays in CELLS:
         for decay in decays:
             cell = evidence.where(table, p=p, kind=kind, decay=decay)
