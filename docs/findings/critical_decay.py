@@ -115,7 +115,8 @@ def draw(table):
                 }
                 style = {"linestyle": ":" if p == 31 else "-", "label": f"{kind}, p = {p}"}
                 charts.means(ax, rows["decay"], values, possible=(0.0, 1.0), **look, **style)
-            charts.label(ax, "weight decay", words, xscale="log", ylim=(0, 1.03))
+            legend = {"columns": 2} if column == "circles" else False
+            charts.label(ax, "weight decay", words, xscale="log", ylim=(0, 1.03), legend=legend)
         axes[0].axhline(0.5, color=palette.REFERENCE, linewidth=1, linestyle=":")
     save_figure(figure, PICTURE, dpi=WIDTH / figure.get_figwidth())
 

@@ -1,6 +1,8 @@
 """Numbers of our own in notes on claims, in docs/notes.md and in findings are those of the stored results."""
 
+import importlib.util
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -319,3 +321,21 @@ def test_shares_in_the_findings():
     agreed = [changes["agreement"][fresh & (changes["tokens"] == p)] for p in (31, 59)]
     kept = [np.mean(2 * values / (1 + values)) for values in agreed]
     assert 0.35 < kept[1] < kept[0] < 0.6, "about half of the circles or fewer"
+
+
+def program(name):
+    """Return a program of a finding as a module, and its rows as a table."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / "findings" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    rows = json.loads(module.TABLE.read_text())
+    names = [name for name in rows[0] if name != "signals"]
+    return module, evidence.columns_of([{name: row[name] for name in names} for row in rows])
+
+
+def test_odd_activations_of_he_et_al_are_at_chance():
+    rows = table("he-neurons", "activations")
+    found = [100 * rows["accuracy"][rows["activation"] == name] for name in ("x", "x³")]
+    sides = " and ".join(f"{one.min():.1f} to {one.max():.1f}" for one in found)
+    assert f"ours have {sides} %" in note("he-neurons", "accuracy with x")
+    assert all(one.min() < printed < one.max() for one, printed in zip(found, (4.1, 3.6), strict=True))
