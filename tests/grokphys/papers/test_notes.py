@@ -339,3 +339,21 @@ def test_odd_activations_of_he_et_al_are_at_chance():
     sides = " and ".join(f"{one.min():.1f} to {one.max():.1f}" for one in found)
     assert f"ours have {sides} %" in note("he-neurons", "accuracy with x")
     assert all(one.min() < printed < one.max() for one, printed in zip(found, (4.1, 3.6), strict=True))
+
+
+def test_networks_need_more_than_the_closure():
+    module, rows = program("networks_by_p")
+    page, orders, found = text_of("findings/closure"), table("liu-scaling", "orders"), {}
+    for p in (20, 40):
+        found[p] = module.log_critical(rows, p)
+        cells = [evidence.where(rows, p=p, fraction=f)["accuracy"] >= 0.5 for f in module.FRACTIONS]
+        own = evidence.where(orders, family="plain addition", tokens=p)
+        closed = np.repeat(own["fraction"], own["orders"])
+        shown = [f"{sum(cell)} of {len(cell)}" for cell in cells]
+        shown += [INTERVAL(**vars(found[p].map(np.exp))), f"{np.median(closed):.2f}"]
+        assert f"| p = {p} | {' | '.join(shown)} |" in page
+        assert 2 < np.exp(found[p].estimate) / np.median(closed) < 3.3, "two to three times"
+        assert round(100 * np.mean(closed <= 0.3)) == {20: 95, 40: 100}[p]
+    ratio = evidence.difference(found[40], found[20]).map(np.exp)
+    assert f"is {INTERVAL(**vars(ratio))} times that at p = 20" in page
+    assert ratio.low < 0.8 < ratio.high, "undecided"
