@@ -32,7 +32,7 @@ COMBINE = {"sum": 0, "concatenate": 1, "neurons": 2, "product": 3, "data": 4}
 SUM, CONCATENATE, NEURONS, PRODUCT, DATA = range(5)
 CROSS_ENTROPY, STABLE_CROSS_ENTROPY, SQUARED_ERROR = range(3)
 BLOCK, NEURONS_BLOCK = 132, 48
-"""Number of examples in a block. A step needs about 8 arrays of a block, of 55 kB for 100 float32 columns."""
+"""Number of examples in a block. A step needs about 5 arrays of a block, of 55 kB for 100 float32 columns."""
 
 
 class Net(NamedTuple):
@@ -74,8 +74,8 @@ class Work(NamedTuple):
     """Working memory for one block of examples, and for quantities that are computed once in each step."""
 
     states: Array  # input of the first layer, if it is not computed for each token; activations of each layer
+    # (on the way back, gradients with respect to them take their place)
     slopes: Array  # derivatives of the activations
-    flows: Array  # gradients with respect to the states of two successive layers
     projected: Array  # part of the embedding that enters, or empty
     tables: Array  # the first layer of each token, as the first and as the second token of a pair
     drifts: Array  # gradients with respect to the tables
@@ -95,7 +95,6 @@ def work_for(net: Net, numbers: int, dtype: Any) -> Work:
     return Work(
         states=room(states, dtype),
         slopes=room(states, dtype),
-        flows=room((2, states[1]), dtype),
         projected=room(len(net.projector) * pitches[0], dtype),
         tables=room((2, tables), dtype),
         drifts=room((2, tables), dtype),
@@ -185,11 +184,10 @@ def gradient(member: int, row: Array, out: Array, job: Job, batch: Integers, lea
         _load(member, examples, batch, start, count, work)
         call(net.forward, (row, job, count))
         outputs = matrix(work.states[-1], 0, count, pitch)
-        errors = matrix(work.flows[(len(net.sizes) - 1) % 2], 0, count, pitch)
         if net.loss == SQUARED_ERROR:
-            _squared_error(outputs, examples.targets[member], total, work, errors, learn)
+            _squared_error(outputs, examples.targets[member], total, work, learn)
         else:
-            _cross_entropy(outputs, net.loss, total, work, errors, learn)
+            _cross_entropy(outputs, net.loss, total, work, learn)
         if learn:
             call(net.back, (row, out, job, count))
     if learn and net.combine < NEURONS:
@@ -353,12 +351,12 @@ def _enter(row: Array, net: Net, data: Array, block: Integers, out: Array) -> No
 
 @kernel()
 def _back(row: Array, gradient: Array, job: Job, rows: int) -> None:
-    """Add the contribution of a block to the gradient, from the errors in `work.flows`."""
+    """Add the contribution of a block to the gradient, from the errors in the last of `work.states`."""
     net, _, work = job
     sizes, pitches = net.sizes, net.pitches
     for layer in range(len(sizes) - 2, -1, -1):
         inputs, width, pitch, long = sizes[layer], sizes[layer + 1], pitches[layer + 1], pitches[layer]
-        flow = matrix(work.flows[(layer + 1) % 2], 0, rows, pitch)
+        flow = matrix(work.states[layer + 1], 0, rows, pitch)
         if layer == 0 and net.combine <= NEURONS:
             for part in range(2):
                 by_tokens = gradient if net.combine == NEURONS else work.drifts[part]
@@ -374,13 +372,12 @@ def _back(row: Array, gradient: Array, job: Job, rows: int) -> None:
         call(net.product, (below, True, flow, by_weights, by_weights))
         if layer == 0 and net.combine == DATA:
             return
-        lower = matrix(work.flows[layer % 2], 0, rows, long)
         _begin(row, 0, 0, row.dtype.type(0), 0, work)
-        call(net.product, (flow, False, matrix(work.turned[layer], 0, width, long), work.start, lower))
+        call(net.product, (flow, False, matrix(work.turned[layer], 0, width, long), work.start, below))
         if layer == 0:
-            _back_to_factors(row, gradient, net, lower, work)
+            _back_to_factors(row, gradient, net, below, work)
             return
-        numbers, slopes = piece(lower, 0, rows * long), work.slopes[layer]
+        numbers, slopes = piece(below, 0, rows * long), work.slopes[layer]
         for i in range(len(numbers)):
             numbers[i] *= slopes[i]
 
@@ -405,8 +402,8 @@ def _back_to_factors(row: Array, gradient: Array, net: Net, lower: Array, work: 
 
 
 @kernel(reorder=True)
-def _cross_entropy(logits: Array, loss: int, total: int, work: Work, out: Array, learn: bool) -> None:
-    """Write the gradient of the mean cross-entropy over `total` examples with respect to the logits.
+def _cross_entropy(out: Array, loss: int, total: int, work: Work, learn: bool) -> None:
+    """Replace logits by the gradient of the mean cross-entropy over `total` examples with respect to them.
 
     Contributions of probabilities below the normal numbers of the type become 0, as processors multiply
     subnormal numbers slowly. For the right class, 1 is subtracted from its probability q, as in PyTorch. In
@@ -416,14 +413,14 @@ def _cross_entropy(logits: Array, loss: int, total: int, work: Work, out: Array,
 
     If not `learn`, add to `work.sums`. Among equally large logits the first is the answer; NaN is none.
     """
-    real, (rows, pitch), labels, weights = logits.dtype.type, logits.shape, work.block[2], work.weights
-    zero, count, least = real(0), real(total), real(np.finfo(logits.dtype).tiny)
+    real, (rows, pitch), labels, weights = out.dtype.type, out.shape, work.block[2], work.weights
+    zero, count, least = real(0), real(total), real(np.finfo(out.dtype).tiny)
     for n in range(rows):
-        largest = logits[n, 0]
+        largest = out[n, 0]
         for j in range(pitch):
-            largest = maximum(largest, logits[n, j])
+            largest = maximum(largest, out[n, j])
         for j in range(pitch):
-            out[n, j] = logits[n, j] - largest
+            out[n, j] -= largest
         if not learn:
             answer = 0
             while answer < labels[n] and out[n, answer] < 0:
@@ -455,18 +452,18 @@ def _cross_entropy(logits: Array, loss: int, total: int, work: Work, out: Array,
 
 
 @kernel(reorder=True)
-def _squared_error(outputs: Array, targets: Array, total: int, work: Work, out: Array, learn: bool) -> None:
-    """Write the gradient of the mean squared error over `total` examples with respect to the outputs.
+def _squared_error(out: Array, targets: Array, total: int, work: Work, learn: bool) -> None:
+    """Replace outputs by the gradient of the mean squared error over `total` examples with respect to them.
 
     If not `learn`, add to `work.sums`. Among equally near targets the first is the answer; outputs that are
     not finite are none.
     """
     labels, weights, (classes, width) = work.block[2], work.weights, targets.shape
-    share = outputs.dtype.type(2 / (total * width))
-    for n in range(len(outputs)):
+    share = out.dtype.type(2 / (total * width))
+    for n in range(len(out)):
         if learn:
             for j in range(width):
-                out[n, j] = share * weights[n] * (outputs[n, j] - targets[labels[n], j])
+                out[n, j] = share * weights[n] * (out[n, j] - targets[labels[n], j])
             for j in range(width, out.shape[1]):
                 out[n, j] = 0
             continue
@@ -474,7 +471,7 @@ def _squared_error(outputs: Array, targets: Array, total: int, work: Work, out: 
         for c in range(classes):
             distance = 0.0
             for j in range(width):
-                difference = outputs[n, j] - targets[c, j]
+                difference = out[n, j] - targets[c, j]
                 distance += difference * difference
             if distance < nearest:
                 best, nearest = c, distance

@@ -17,8 +17,8 @@ Integers = NDArray[Any]
 LINE = 64
 VECTOR_BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
 """Size of a vector register. With AVX2, a vector of 64 bytes would take two, and sums would be spilled."""
-WIDE, NARROW = (6, 2), (12, 1)
-"""Rows and vectors of a tile: twelve vectors of sums stay in registers, with two or one of the factors."""
+NARROW, PAIR, TRIPLE = (12, 1), (6, 2), (4, 3)
+"""Rows and vectors of a tile: twelve vectors of sums stay in registers, with one to three of the factors."""
 
 
 def padded(width: int, dtype: Any) -> int:
@@ -108,7 +108,7 @@ def _tile(rows: int, vectors: int) -> Any:
     return tile
 
 
-_wide, _narrow = _tile(*WIDE), _tile(*NARROW)
+_narrow, _pair, _triple = _tile(*NARROW), _tile(*PAIR), _tile(*TRIPLE)
 
 
 @kernel()
@@ -122,12 +122,15 @@ def multiply(A: Array, turned: bool, B: Array, start: Array, out: Array) -> None
     `np.dot` within Numba would do, but not as fast: on one thread of a busy Xeon, with products of blocks of
     128 examples, OpenBLAS took 1.0 to 1.7 times as long with AVX2, and 0.7 to 1.2 with AVX-512.
     """
-    rows, columns = out.shape
-    lanes = VECTOR_BYTES // out.itemsize
-    pairs = columns // (2 * lanes) * 2 * lanes
-    for column in range(0, pairs, 2 * lanes):
-        for row in range(0, rows, WIDE[0]):
-            _wide(A, turned, B, start, out, row, column)
-    if pairs < columns:
+    rows, lanes = len(out), VECTOR_BYTES // out.itemsize
+    odd = out.shape[1] // lanes % 2
+    pairs = (out.shape[1] // lanes - 3 * odd) // 2  # a single vector takes 0.7 of the time of a pair
+    for pair in range(pairs):
+        for row in range(0, rows, PAIR[0]):
+            _pair(A, turned, B, start, out, row, pair * 2 * lanes)
+    if odd and pairs >= 0:
+        for row in range(0, rows, TRIPLE[0]):
+            _triple(A, turned, B, start, out, row, pairs * 2 * lanes)
+    elif odd:
         for row in range(0, rows, NARROW[0]):
-            _narrow(A, turned, B, start, out, row, pairs)
+            _narrow(A, turned, B, start, out, row, 0)
