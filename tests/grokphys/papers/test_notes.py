@@ -357,3 +357,34 @@ def test_networks_need_more_than_the_closure():
     ratio = evidence.difference(found[40], found[20]).map(np.exp)
     assert f"is {INTERVAL(**vars(ratio))} times that at p = 20" in page
     assert ratio.low < 0.8 < ratio.high, "undecided"
+
+
+def test_parity_moves_the_critical_decay():
+    module, rows = program("critical_decay")
+    page, told = text_of("findings/even_part"), "{estimate:.{n}f} [{low:.{n}f}, {high:.{n}f}]".format
+    tanh, silu, biased = (
+        module.log_critical(rows, 23, kind) for kind in ("tanh", "SiLU", "tanh with biases")
+    )
+    parity, biases = evidence.difference(tanh, silu), evidence.difference(biased, tanh)
+    for found, n, said in (
+        (tanh, 1, "it is {} with tanh"), (silu, 2, "and {} with SiLU"), (biased, 1, "half are gone at {}."),
+        (parity, 0, "a ratio of {},"), (biases, 2, "is undecided: {}."),
+    ):  # fmt: skip
+        assert said.format(told(**vars(found.map(np.exp)), n=n)) in page
+    assert np.exp(parity.low) >= 10
+    assert np.exp(biases.low) < 0.5 < np.exp(biases.high) < 2
+    for kind, single in (("SiLU", True), ("tanh", False)):
+        small, large = (module.log_critical(rows, p, kind, single=single) for p in (23, 31))
+        assert f"from {np.exp(small.estimate):.1f} to {np.exp(large.estimate):.1f}" in page
+        gap = evidence.difference(small, large).map(lambda x: x / np.log(31 / 23))
+        assert told(**vars(gap), n=2).replace("-", "−") in page
+    means = {
+        (kind, decay): np.mean(evidence.where(rows, p=23, kind=kind, decay=decay)["circles"])
+        for p, kind, decays in module.CELLS for decay in decays if p == 23
+    }  # fmt: skip
+    assert all(means["tanh with biases", decay] < means["tanh", decay] for decay in (2.0, 3.0, 4.0, 5.0, 6.0))
+    assert round(means["SiLU", 0.5]) == 4
+    assert round(means["SiLU", 10.0]) == 1
+    for p in (23, 31):
+        own = evidence.where(rows, p=p, kind="tanh")
+        assert (own["accuracy"][(own["decay"] >= 0.5) & (own["decay"] <= 5)] > 0.9).all()
