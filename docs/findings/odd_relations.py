@@ -17,6 +17,9 @@ The rules, written after a pilot (tanh without biases, the first 24 networks of 
   other way round* if below.
 * Intervals are those of the jackknife over networks, at 1 - 5 %/2, as there are two rules.
 
+Of each kind 120 networks were planned. The clock ended the run after 80, before anybody had read their table,
+and they are what is judged; the run is not continued.
+
 A network counts if it generalizes, with a held-out accuracy of at least 0.9, and if not all of its circles
 survive; the others have nothing to tell.
 """
@@ -34,7 +37,7 @@ from grokphys.papers.beyond.parity import shortest_odd_relation
 from nets import train
 
 TABLE = Path(__file__).with_suffix(".json")
-TOKENS, DIM, DECAY, STEPS, NETWORKS, PART, SEED, LEVEL = 31, 64, 5.0, 2000, 120, 20, 49_000, 1 - 0.05 / 2
+TOKENS, DIM, DECAY, STEPS, NETWORKS, PART, SEED, LEVEL = 31, 64, 5.0, 2000, 80, 20, 49_000, 1 - 0.05 / 2
 
 
 def rows_of(kind, part):
