@@ -388,3 +388,31 @@ def test_parity_moves_the_critical_decay():
     for p in (23, 31):
         own = evidence.where(rows, p=p, kind="tanh")
         assert (own["accuracy"][(own["decay"] >= 0.5) & (own["decay"] <= 5)] > 0.9).all()
+
+
+def test_survivors_of_odd_networks_have_more_odd_relations(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "findings"))
+    module, _ = program("odd_relations")
+    rows, page = json.loads(module.TABLE.read_text()), text_of("findings/octaves")
+    odd, biased = (module.frequency(rows, kind) for kind in ("tanh", "tanh with biases"))
+    ratio = evidence.difference(odd, biased)
+    for found, said in ((odd, "they do: {} times"), (biased, "it is {}, so"), (ratio, "has {} times")):
+        assert said.format(INTERVAL(**vars(found.map(np.exp)))) in page
+    assert odd.low > 0
+    assert ratio.low > 0
+
+
+def test_odd_relations_of_random_sets_are_those_by_chance(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "findings"))
+    module, _ = program("odd_relations")
+    drawn = np.argsort(np.random.default_rng(0).random((4000, 15)), axis=1) < 6
+    found, by_chance = module.relations(drawn)
+    assert found.mean() == pytest.approx(by_chance.mean(), rel=0.02)
+    one = np.isin(np.arange(1, 16), (3, 6, 9, 14))[None]
+    pairs = sum((2 * a - b) % 31 == 0 or (2 * a + b) % 31 == 0 for a in (3, 6, 9, 14) for b in (3, 6, 9, 14))
+    triples = sum(
+        any((a + s * b + t * c) % 31 == 0 for s in (1, -1) for t in (1, -1))
+        for a, b, c in itertools.combinations((3, 6, 9, 14), 3)
+    )
+    assert module.relations(one)[0].tolist() == [pairs + triples]
+    assert pairs + triples > 2
