@@ -343,7 +343,8 @@ def deductions(masks: Mask, samples: Samples, implied: Integers, augmented: Mask
         while changed:
             changed = False
             _join_quotients(samples, sums, quotients)
-            augmented[s] = masks[s]
+            for a in range(sums.size):  # an assignment of arrays would compile for three seconds more
+                augmented[s, a] = masks[s, a]
             implied[s] = 0
             for c in range(starts.size - 1):
                 for k in range(starts[c], starts[c + 1]):
