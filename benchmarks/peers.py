@@ -92,7 +92,7 @@ def network_loss(model, functions, split, cross_entropy):
     """Return the loss of one network as a function of its parameters, tokens and labels.
 
     The first layer is computed for each token, so that no gather precedes a product. The grid of all pairs,
-    on which nothing is gathered, and products of one-hot tokens were slower at p = 59.
+    on which nothing is gathered, and products of one-hot tokens were slower.
     """
     names, activate = model.architecture.layers, getattr(functions, model.architecture.activation)
     halves = 2 if model.architecture.combine == "concatenate" else 1
@@ -112,6 +112,20 @@ def network_loss(model, functions, split, cross_entropy):
 # -- JAX ---------------------------------------------------------------------------------------------------
 
 
+def jax_ways(mapped, begin, members, **options):
+    """Return functions of JAX, each with its start: on one device, or shared by one device a thread."""
+    import jax
+
+    axis, devices, ways = jax.sharding.PartitionSpec("members"), jax.devices(), {}
+    for count in {1, len(devices)} if members % len(devices) == 0 else {1}:
+        mesh = jax.sharding.Mesh(devices[:count], axis)
+        for name, function in mapped.items():
+            shared = jax.jit(jax.shard_map(function, mesh=mesh, in_specs=axis, out_specs=axis), **options)
+            start = jax.device_put(begin(), jax.sharding.NamedSharding(mesh, axis))
+            ways[f"{name}, {count} of {len(devices)} devices"] = shared, start
+    return ways
+
+
 def jax_particles(tokens, start, steps):
     """Return the ways to move particles: all runs at once, or some at a time."""
     import jax
@@ -119,22 +133,26 @@ def jax_particles(tokens, start, steps):
 
     jax.config.update("jax_enable_x64", True)
     step = particle_step(jnp, tokens)
-    x = jnp.asarray(np.swapaxes(start, -1, -2))
 
     def run(x):
         return jax.lax.scan(lambda x, _: (step(x), None), x, None, length=steps)[0]
 
-    ways = {
+    mapped = {
         "vmap": run,
         "lax.map": partial(jax.lax.map, run),
         "lax.map by 8": partial(jax.lax.map, run, batch_size=8),
     }
-    ways = {name: jax.jit(way) for name, way in ways.items()}
-    return {name: (lambda way=way: np.asarray(way(x)).swapaxes(-1, -2)) for name, way in ways.items()}
+    ways = jax_ways(mapped, lambda: jnp.asarray(np.swapaxes(start, -1, -2)), len(start))
+    return {name: (lambda f=f, x=x: np.asarray(f(x)).swapaxes(-1, -2)) for name, (f, x) in ways.items()}
 
 
 def jax_training(ensemble, steps):
-    """Return the ways to train networks by optax: all at once or in turn, on one device or one a thread."""
+    """Return the ways to train networks by optax: all at once or in turn.
+
+    Examples in blocks, gradients of gathers by gathers, one-hot labels, an optimizer of flat parameters, and
+    options of XLA were no faster; the grid of all pairs took 1.3 times as long at p = 31, and 2.6 times with
+    constant attention.
+    """
     import jax
     import jax.numpy as jnp
     import optax
@@ -142,37 +160,30 @@ def jax_training(ensemble, steps):
     task, entropies = ensemble.model.task, optax.softmax_cross_entropy_with_integer_labels
     examples = [jnp.asarray(values[ensemble.train], jnp.int32) for values in (task.inputs, task.labels)]
     loss = network_loss(ensemble.model, jax.nn, jnp.split, lambda *given: entropies(*given).mean())
-    optimizer = optax.adamw(RATES["learning_rate"], weight_decay=RATES["weight_decay"])
+    optimizer = optax.adamw(**RATES)
 
-    def train(member):
+    def train(carry, examples):
         def step(carry, _):
             parameters, state = carry
-            updates, state = optimizer.update(jax.grad(loss)(parameters, *member[1]), state, parameters)
+            updates, state = optimizer.update(jax.grad(loss)(parameters, *examples), state, parameters)
             return (optax.apply_updates(parameters, updates), state), None
 
-        return jax.lax.scan(step, member[0], None, length=steps)[0]
+        return jax.lax.scan(step, carry, None, length=steps)[0]
 
-    def call(way, carry, examples):
-        carry[0] = way(carry[0], examples)
-        return np.asarray(carry[0][0]["embedding"])
+    def call(way, start):
+        start[0] = way(*start)
+        return np.asarray(start[0][0]["embedding"])
 
     def begin():
         parameters = {name: jnp.asarray(value, jnp.float32) for name, value in ensemble.parameters.items()}
-        return [(parameters, jax.vmap(optimizer.init)(parameters))], examples
+        return [(parameters, jax.vmap(optimizer.init)(parameters)), examples]
 
     mapped = {
-        "vmap": lambda *members: jax.vmap(train)(members),
-        "lax.map": lambda *members: jax.lax.map(train, members),
+        "vmap": jax.vmap(train),
+        "lax.map": lambda *members: jax.lax.map(lambda member: train(*member), members),
     }
-    axis, devices, ways = jax.sharding.PartitionSpec("networks"), jax.devices(), {}
-    for count in {1, len(devices)} if ensemble.runs % len(devices) == 0 else {1}:
-        mesh = jax.sharding.Mesh(devices[:count], axis)
-        for name, function in mapped.items():
-            shared = jax.shard_map(function, mesh=mesh, in_specs=axis, out_specs=axis)
-            place = jax.sharding.NamedSharding(mesh, axis)
-            way = partial(call, jax.jit(shared, donate_argnums=0), *jax.device_put(begin(), place))
-            ways[f"{name}, {count} of {len(devices)} devices"] = way
-    return ways
+    ways = jax_ways(mapped, begin, ensemble.runs, donate_argnums=0)
+    return {name: partial(call, *way) for name, way in ways.items()}
 
 
 # -- PyTorch -----------------------------------------------------------------------------------------------
@@ -240,16 +251,16 @@ def particles(tokens, runs, steps, options):
 
 def training(model, runs, steps, options):
     """Steps of networks on 80 % of all pairs, in float32."""
-    ours = nets.Training(model, runs=runs, device="cpu", train_fraction=0.8, **RATES)
-    check = nets.Training(model, runs=runs, device="cpu", train_fraction=0.8, **RATES)
+    settings = {"runs": runs, "device": "cpu", "train_fraction": 0.8} | RATES
+    ours, check = nets.Training(model, **settings), nets.Training(model, **settings)
     few = max(1, steps // 10)
 
     def first_steps():
         check.advance(few)
         return check.machine.point_sets()
 
-    ways = {"JAX": jax_training, "PyTorch": torch_training}
-    peers = {name: partial(way, ours.ensemble, few) for name, way in ways.items()}
+    work = ours.ensemble, few
+    peers = {"JAX": partial(jax_training, *work), "PyTorch": partial(torch_training, *work)}
     name = f"{type(model).__name__}({model.tokens}, {model.dim}), {runs} networks: a step and network"
     return beside(name, lambda: ours.advance(steps), first_steps, peers, (steps * runs, few * runs), options)
 
@@ -331,8 +342,7 @@ def main():
     options = parser.parse_args()
     os.environ["JAX_NUM_CPU_DEVICES"] = str(get_num_threads())
     warnings.simplefilter("ignore")  # of Lasso fits that scikit-learn calls not converged
-    features = get_host_cpu_features()
-    vectors = next((name for name in ("avx512f", "avx2") if features.get(name)), "no AVX2")
+    vectors = next((name for name in ("avx512f", "avx2") if get_host_cpu_features().get(name)), "no AVX2")
     versions = {}
     for peer, package in PEERS.items():
         with contextlib.suppress(PackageNotFoundError):
