@@ -147,6 +147,13 @@ def test_another_networks_force_and_shuffled_classes_score_nothing(networks):
     assert elsewhere.direction.estimate < elsewhere.one_body.high
 
 
+def test_a_free_law_has_the_penalty_that_predicts_networks_that_are_left_out(networks):
+    first, second = runs_of(networks, slice(0, 8)), runs_of(networks, slice(8, 16))
+    laws = [fit_forces(first, basis=SMALL, ridge=ridge, resamples=0) for ridge in (None, 1e-9)]
+    chosen, sharp = (law.score(second)["all"].direction.estimate for law in laws)
+    assert chosen > 1.1 * sharp, "in sample the least penalty wins"
+
+
 def test_score_and_kernels_by_another_way(networks):
     """The R² of the direction from the forces of `system`, network by network, without moments."""
     first, second = runs_of(networks, slice(0, 8)), runs_of(networks, slice(8, 16))
