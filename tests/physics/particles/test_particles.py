@@ -46,6 +46,8 @@ def configuration(shape, tokens, dim):
         x[np.arange(tokens), np.arange(tokens) % dim] = np.arange(tokens) - tokens // 2
     elif shape == "clustered":
         x[:] = rng.standard_normal((3, dim))[np.arange(tokens) % 3]
+    elif shape == "crowded":  # all pair sums in nearly one direction, so that sorting by angle is work
+        x[:] = 1.0 + 1e-3 * rng.standard_normal((tokens, dim))
     elif shape == "collapsing":
         x[:] = 1e-9 * rng.standard_normal((tokens, dim))
     elif shape == "tiny":
@@ -55,7 +57,9 @@ def configuration(shape, tokens, dim):
     return x
 
 
-@pytest.mark.parametrize("shape", ["uniform", "circle", "grid", "cross", "clustered", "collapsing", "tiny"])
+@pytest.mark.parametrize(
+    "shape", ["uniform", "circle", "grid", "cross", "clustered", "crowded", "collapsing", "tiny"]
+)
 @pytest.mark.parametrize("softening", [0.1, 0.0])
 @pytest.mark.parametrize("dim", [1, 2, 3, 5])
 def test_forces_on_special_configurations(shape, softening, dim):
