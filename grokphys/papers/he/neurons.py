@@ -217,8 +217,8 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
         ),
         **dict.fromkeys(
             ("accuracy with x", "accuracy with x³"),
-            "after a verdict of *disagrees*: the paper's 4.1 and 3.6 % are of one network, from which a mean of "
-            "many must differ; ours have 3.4 to 5.5 and 3.4 to 5.7 %, and chance, 1/23, is 4.3 %",
+            "after a verdict of *disagrees*: the paper's 4.1 and 3.6 % are of one network, from which a mean "
+            "of many must differ; ours have 3.4 to 5.5 and 3.4 to 5.7 %, and chance, 1/23, is 4.3 %",
         ),
     },
 )  # fmt: skip
