@@ -132,8 +132,8 @@ def test_outputs_are_those_of_the_plain_network():
 
 @pytest.mark.parametrize("name", ["sum", "regression", "classification"])
 def test_the_plane_of_pair_sums_is_classified_as_the_pairs_are(name):
-    revived = nets.networks(trained(MODELS[name]))  # its embedding is enlarged, so that outputs spread
-    revived = revived.with_embedding(30 * revived.parameters["embedding"])
+    spread = {"embedding_scale": 3.0, "layer_scale": 3.0}  # outputs, so that the nearest targets differ
+    revived = nets.networks(trained(MODELS[name], **spread))
     pairs = revived.model.task.inputs
     sums = revived.parameters["embedding"][:, pairs].sum(2)
     outputs, targets = revived.outputs(), revived.ensemble.targets

@@ -263,16 +263,22 @@ def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_pa
     (files / "broken.h5").write_text("nothing")
     sound = physics.load(files / "particles_0.h5")
     positions = np.array(sound.positions)
-    positions[1, -1] = np.nan
+    positions[0, -1] = np.nan
     physics.Trajectory(positions, sound.steps, parameters=sound.parameters).save(files / "nan.h5")
     status, out, err = grokphys("analyze", files / "*.h5", "--table", tmp_path / "table.csv")
     assert status == 1
     assert f"{files / 'broken.h5'} is not an HDF5 file" in err
-    assert re.search(r"nan\.h5: .* runs are circles.*; run 1 is not finite and does not count", out)
+    assert re.search(r"nan\.h5: .* runs are circles.*; run 0 is not finite and does not count", out)
     assert out.count(" runs are circles") == 4
-    rows = [row for row in rows_of(tmp_path / "table.csv") if row["file"].endswith("nan.h5")]
-    assert [row["circle"] == "" for row in rows] == [run == 1 for run in range(len(rows))]
-    physics.Trajectory(positions[1:2], sound.steps).save(files / "none.h5")
+    rows, whole = (
+        [row for row in rows_of(tmp_path / "table.csv") if row["file"].endswith(name)]
+        for name in ("nan.h5", "particles_0.h5")
+    )
+    assert [row["circle"] == "" for row in rows] == [run == 0 for run in range(len(rows))]
+    for name in ("run", "circle_ratio", "effective_dimension", "surviving_frequencies"):
+        assert [row[name] for row in rows[1:]] == [row[name] for row in whole[1:]], "the others stay theirs"
+    assert len({row["circle_ratio"] for row in whole}) == len(whole) > 2
+    physics.Trajectory(positions[:1], sound.steps).save(files / "none.h5")
     status, _, err = grokphys("analyze", files / "none.h5")
     assert status == 1
     assert re.search(r"none\.h5: positions must be finite, .* 1 frames, .* step 30 of run 0", err)
