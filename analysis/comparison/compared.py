@@ -20,11 +20,10 @@ from analysis.comparison import relabelling as shapes_of
 from analysis.comparison.motion import SCALES, Chosen, Motion, PathPairs, Paths, compare_motion
 from analysis.comparison.relabelling import Symmetry, standard, symmetry_of
 from analysis.comparison.timing import OnsetDifference, Onsets, compare_onsets, onsets
-from analysis.scaling import scaled
 from analysis.stats.effects import Calibration, Difference, calibrate, compare_proportions, compare_values
 from analysis.stats.intervals import Interval, holm
 from physics.blas import one_blas_thread
-from physics.checks import choice, flag, increasing_array, number, real_array, short_text, whole_number
+from physics.checks import choice, flag, increasing_array, number, real_array, short_text
 from physics.errors import InputError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.theory.operations import Operation
@@ -90,7 +89,6 @@ class EnsembleOf:
     parts: Sequence[Trajectory]
     delta: float = 0.01
     given: Operation | None = field(default=None, repr=False)
-    coordinates: bool | None = None
 
     def __post_init__(self) -> None:
         given: Any = self.parts
@@ -104,6 +102,8 @@ class EnsembleOf:
         object.__setattr__(self, "parts", parts)
         for part in parts:
             increasing_array(f"times of {self.name}", part.times)
+            if (part.parameters.get("system") or {}).get("type") == "AffineFlow":
+                raise InputError(f"{self.name} must hold point sets, got the components of an AffineFlow")
         if self.given is not None and self.given.tokens != self.tokens:
             raise InputError(f"operation must be one of the {self.tokens} tokens, got {self.given.tokens}")
         if not self.finite.any():
@@ -119,9 +119,7 @@ class EnsembleOf:
 
     @cached_property
     def sound(self) -> Mask:
-        """Mask, bool (all runs,), of the `finite` runs that did not blow up; states may grow at will."""
-        if self.states if self.coordinates is None else self.coordinates:
-            return self.finite
+        """Mask, bool (all runs,), of the `finite` runs that did not blow up."""
         return self.finite & ~np.concatenate([classes.lost_runs(part) for part in self.parts])
 
     @property
@@ -276,16 +274,6 @@ class EnsembleOf:
         except InputError as error:
             raise InputError(f"{getattr(part, 'path', self.name)}: {error}") from None
 
-    @property
-    def fixed_examples(self) -> bool:
-        """Whether networks of some part were trained on examples that were given by their indices."""
-        return any(part.parameters.get("train_examples") is not None for part in self.parts)
-
-    @property
-    def states(self) -> bool:
-        """Whether positions are coordinates of an affine flow rather than points of an embedding."""
-        return any((part.parameters.get("system") or {}).get("type") == "AffineFlow" for part in self.parts)
-
 
 def _ends(part: Trajectory) -> Array:
     """Return the time (runs,) until which each run was observed, which is its end or the time of its stop."""
@@ -300,7 +288,7 @@ def _ends(part: Trajectory) -> Array:
 THRESHOLDS: Mapping[str, float] = {"quality": 0.95, "train_accuracy": 0.9, "validation_accuracy": 0.9}
 """Thresholds for observables whose onsets the trajectories did not record."""
 MOST_PAIRS = 100
-"""Largest number of pairs whose motion is compared by default; the first ones are taken."""
+"""Largest number of pairs whose motion is compared; the first ones are taken."""
 SEARCH, ORDINARY = 200_000, 16
 """Largest number of singular value decompositions of up to 16 x 16 that a default search may take."""
 UNCOMPARED = ("status", "Z_0", "predicted_accuracy")
@@ -351,20 +339,13 @@ class Shapes(Shown):
 class Parts:
     """Computes the parts of a comparison, and keeps notes on what was omitted.
 
-    `names` are those of the two ensembles in the notes, and the other arguments are as in `compare`. An
-    `InputError` refuses states that differ in the number of tokens or of axes.
+    `names` are those of the two ensembles in the notes, and `symmetry` is as in `compare`.
     """
 
     def __init__(
-        self,
-        first: EnsembleOf,
-        second: EnsembleOf,
-        names: tuple[str, str],
-        states: bool | None,
-        symmetry: Symmetry | None,
-        most_pairs: int,
+        self, first: EnsembleOf, second: EnsembleOf, names: tuple[str, str], symmetry: Symmetry | None
     ) -> None:
-        self.first, self.second, self.most_pairs = first, second, most_pairs
+        self.first, self.second = first, second
         self.notes: list[str] = []
         for name, ensemble in zip(names, (first, second), strict=True):
             for lost, said, advice in (
@@ -376,36 +357,23 @@ class Parts:
                     self.notes.append(f"{lost.sum()} of {len(lost)} {name} runs {said} ({runs}){advice}")
             if ensemble.runs == 1:
                 self.notes.append(f"{name} is a single run: no interval can be given for it")
-        self.states = first.states or second.states if states is None else states
-        if self.states and first.final.shape[1:] != second.final.shape[1:]:
-            got = f"{first.final.shape[1:]} and {second.final.shape[1:]}"
-            raise InputError(f"states must have the same number of tokens and of axes, got {got}")
         for name, ensemble in zip(names, (first, second), strict=True):
-            if not self.states and ensemble.given is None and None in ensemble.recorded:
+            if ensemble.given is None and None in ensemble.recorded:
                 self.notes.append(
                     f"{name} names no operation: classes are {classes.class_names(ensemble.operation)}"
                 )
         self.planar = max(first.dim, second.dim) <= PLANAR
         self.same_tokens = first.tokens == second.tokens
         self.symmetry = shapes_of.no_relabelling(first.tokens)
-        if self.same_tokens and not self.states:
+        if self.same_tokens:
             self.symmetry = self._common_symmetry() if symmetry is None else symmetry
-
-    def without_shapes(self, **asked: Any) -> None:
-        """Note that shapes of different numbers of tokens are not compared; refuse what asks for it."""
-        counts = f"{self.first.tokens} and {self.second.tokens} tokens"
-        for name, value in asked.items():
-            if value:
-                got = short_text(value)
-                raise InputError(f"{name} must be left out for ensembles of {counts}, got {got}")
-        self.notes.append(f"{counts}: shapes and motion are not compared, and times are left as they are")
 
     def _common_symmetry(self) -> Symmetry:
         """Return the relabelings of both problems, or only the identity if the search would be long."""
         identity = shapes_of.no_relabelling(self.first.tokens)
         both = []
         for ensemble in (self.first, self.second):
-            if ensemble.fixed_examples:
+            if any(part.parameters.get("train_examples") is not None for part in ensemble.parts):
                 self.notes.append(f"the examples of {ensemble.name} were fixed by number: no relabeling")
                 return identity
             pairs = ensemble.training_set
@@ -427,14 +395,12 @@ class Parts:
 
     def structures(self, ensemble: EnsembleOf) -> Structures | None:
         """Return circles and imperfections of an ensemble; None if they mean nothing or take too long."""
-        if self.states or not self.planar or not ensemble.operation.commutes:
+        if not self.planar or not ensemble.operation.commutes:
             return None
         return classes.structures_by(ensemble.operation, ensemble.final, ensemble.initial)
 
-    def shapes(self) -> Shapes | None:
-        """Return the distances of all pairs of final shapes; None if positions are compared as states."""
-        if self.states:
-            return None
+    def shapes(self) -> Shapes:
+        """Return the distances of all pairs of final shapes."""
         final = self.second.final
         disparity, relabelling = shapes_of.procrustes_disparity(self.first.final, final, self.symmetry)
         among = np.full((1, 1), np.nan)
@@ -445,7 +411,7 @@ class Parts:
         nearest, start, trained = (distances.min(axis=0) for distances in (disparity, chance, among))
         return Shapes(disparity, relabelling, nearest, start, trained, self.symmetry)
 
-    def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[Integers, bool]:
+    def pairs(self, paired: bool | None, shapes: Shapes) -> tuple[Integers, bool]:
         """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number.
 
         An `InputError` refuses runs that cannot be `paired` as in `compare`. Otherwise `shapes` decide.
@@ -459,39 +425,26 @@ class Parts:
             paired = same and self._same_starts()
         if paired:
             return np.tile(np.arange(first.runs)[:, None], 2), True
-        nearest = self._apart(second.final, shapes).argmin(axis=0)
+        nearest = shapes.disparity.argmin(axis=0)
         return np.stack([nearest, np.arange(second.runs)], axis=1), False
 
-    def _apart(self, final: Array, shapes: Shapes | None = None) -> Array:
-        """Return the distances (runs, n) from ends of the first ensemble to other ends (n, tokens, dim)."""
-        if shapes is not None:
-            return shapes.disparity
-        if self.states:
-            unit = scaled(np.concatenate([final, self.first.final]))[1]
-            final, states = np.ldexp(final, -unit), np.ldexp(self.first.final, -unit)
-            return np.array([((final - state) ** 2).sum(axis=(1, 2)) for state in states])
-        return shapes_of.procrustes_disparity(self.first.final, final, self.symmetry)[0]
-
-    def _chosen(self, pairs: Integers, times: Array, shapes: Shapes | None) -> Chosen | None:
+    def _chosen(self, pairs: Integers, times: Array, shapes: Shapes) -> Chosen | None:
         """Return the second-best partners of chosen pairs, and the same choice within the first ensemble."""
         first = self.first
         if first.runs < 2:
             return None
-        apart = self._apart(self.second.final, shapes)[:, pairs[:, 1]]
+        apart = shapes.disparity[:, pairs[:, 1]]
         apart[pairs[:, 0], np.arange(len(pairs))] = np.inf
-        runs = np.arange(min(first.runs, self.most_pairs))
-        within = self._apart(first.final[runs])
+        runs = np.arange(min(first.runs, MOST_PAIRS))
+        within, _ = shapes_of.procrustes_disparity(first.final, first.final[runs], self.symmetry)
         within[runs, runs] = np.inf
         chosen = (apart.argmin(axis=0), runs, within.argmin(axis=0))
         return Chosen(first.runs, *(Paths(first.positions(numbers), times) for numbers in chosen))
 
     def _same_starts(self) -> bool:
         """Return whether every run k starts from the same shape in both ensembles."""
-        a, b = self.first.initial, self.second.initial
-        if self.states:
-            return np.allclose(a, b, atol=1e-8 * float(np.abs(b).max(initial=0.0)))
         dim = max(self.first.dim, self.second.dim)
-        a, b = standard(a, dim), standard(b, dim)
+        a, b = standard(self.first.initial, dim), standard(self.second.initial, dim)
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
             return False
         return all(
@@ -506,15 +459,13 @@ class Parts:
         """
         first, second = self.first, self.second
         differences: dict[str, Difference] = {}
-        names = []
-        if not self.states:
-            flat = min(first.dim, second.dim) < 2
-            if ours is not None and theirs is not None and not flat:
-                differences["circles"] = compare_proportions("circles", ours.circle, theirs.circle)
-                differences["grid_imperfections"] = self._imperfections(ours, theirs)
-            cyclic = classes.is_cyclic(first.operation) and classes.is_cyclic(second.operation)
-            names = ["quality"] * self.planar + ["effective_dimension"] * (not flat)
-            names += ["survivors"] * (cyclic and not flat)
+        flat = min(first.dim, second.dim) < 2
+        if ours is not None and theirs is not None and not flat:
+            differences["circles"] = compare_proportions("circles", ours.circle, theirs.circle)
+            differences["grid_imperfections"] = self._imperfections(ours, theirs)
+        cyclic = classes.is_cyclic(first.operation) and classes.is_cyclic(second.operation)
+        names = ["quality"] * self.planar + ["effective_dimension"] * (not flat)
+        names += ["survivors"] * (cyclic and not flat)
         shared = (name for name in first.observables if name in second.observables)
         apart = {*UNCOMPARED, *MEASURES}
         names += [name for name in shared if name not in apart and not name.startswith(ONSET_PREFIX)]
@@ -540,11 +491,11 @@ class Parts:
         shares = (count / number for count, number in zip(counts, sums, strict=True))
         return compare_values("imperfect share of the rest", *shares, possible=(0.0, 1.0))
 
-    def motion(self, pairs: Integers, together: bool, align: str, shapes: Shapes | None) -> Motion | None:
+    def motion(self, pairs: Integers, together: bool, align: str, shapes: Shapes) -> Motion | None:
         """Return the error over time of pairs of runs; None if an ensemble has no common times.
 
         `pairs` (n, 2) and `together` are what the method `pairs` returns, `align` is as in `compare`, and
-        `shapes` are the distances by which pairs were chosen, or None.
+        `shapes` are the distances by which pairs were chosen.
         """
         first, second = self.first, self.second
         align = ("scaling" if together else "ends") if align == "auto" else align
@@ -553,14 +504,13 @@ class Parts:
         if first.times is None or second.times is None:
             self.notes.append("no motion: an ensemble has a single frame, or files with different clocks")
             return None
-        if len(pairs) > self.most_pairs:
-            self.notes.append(f"motion of the first {self.most_pairs} of {len(pairs)} pairs of runs")
-            pairs = pairs[: self.most_pairs]
+        if len(pairs) > MOST_PAIRS:
+            self.notes.append(f"motion of the first {MOST_PAIRS} of {len(pairs)} pairs of runs")
+            pairs = pairs[:MOST_PAIRS]
         left = Paths(first.positions(pairs[:, 0]), first.times)
         right = Paths(second.positions(pairs[:, 1]), second.times)
         chosen = None if together else self._chosen(pairs, first.times, shapes)
-        runs = PathPairs(left, right, self.symmetry, self.states)
-        motion = compare_motion(runs, pairs, together, align, chosen)
+        motion = compare_motion(PathPairs(left, right, self.symmetry), pairs, together, align, chosen)
         low, high = (factor * first.times[-1] / second.times[-1] for factor in SCALES)
         if align == "scaling" and not 1.05 * low <= motion.scale.estimate <= high / 1.05:
             self.notes.append("the best time scaling lies at the edge of those that were tried")
@@ -596,7 +546,7 @@ class Parts:
             for name in sorted(shared)
             if name.startswith(ONSET_PREFIX)
         }
-        measured = {"quality", "circle_ratio"} if self.planar and not self.states else set()
+        measured = {"quality", "circle_ratio"} if self.planar else set()
         for name, value in (THRESHOLDS if thresholds is None else thresholds).items():
             if name in shared | measured and name not in reached:
                 limit = number(f"thresholds of {name}", value)
@@ -798,11 +748,9 @@ def compare(
     paired: bool | None = None,
     symmetry: Symmetry | None = None,
     operation: Operation | None = None,
-    states: bool | None = None,
     delta: float = 0.01,
     thresholds: Mapping[str, float] | None = None,
     accuracies: tuple[Any, Any] | None = None,
-    most_pairs: int = MOST_PAIRS,
 ) -> Comparison:
     """Compare two ensembles, such as particles and networks: where they end, how they get there, and when.
 
@@ -823,7 +771,8 @@ def compare(
         Whether run k of one belongs to run k of the other; by default, whether they start from the same
         shapes. Runs that are not paired are matched by their ends: each trained run is compared with the
         simulated run whose final shape is nearest. The level of chance is then measured by comparing each
-        simulated run with the nearest other simulated run.
+        simulated run with the nearest other simulated run. Of more than 100 pairs, the motion of the first
+        100 is compared, which `Comparison.notes` reports.
     symmetry : Symmetry, optional
         Relabelings of the tokens that do not change the problem. By default they are those that both problems
         allow and that map a fixed training set onto itself. There are none, which `Comparison.notes` reports,
@@ -832,9 +781,6 @@ def compare(
     operation : Operation, optional
         Operation that is learned. By default it is what the trajectories record, or addition modulo the
         number of tokens.
-    states : bool, optional
-        Whether positions are compared as coordinates, without rotation. By default this is the case if one
-        ensemble is a `physics.AffineFlow`.
     delta : float, default 0.01
         Tolerance of the representation quality, greater than 0.
     thresholds : mapping of str to float, optional
@@ -844,9 +790,6 @@ def compare(
     accuracies : pair of array_like (runs,), optional
         Predicted and measured accuracy of each trained run. By default they are the observables
         "predicted_accuracy" and "accuracy" or "validation_accuracy".
-    most_pairs : int, default 100
-        Largest number of pairs of runs whose motion is compared, at least 1. Of more pairs the first ones are
-        taken, which `Comparison.notes` reports.
 
     Returns
     -------
@@ -856,10 +799,10 @@ def compare(
     Raises
     ------
     InputError
-        If `names` are not two different ones, no run of an ensemble is finite, its parts do not agree, its
-        times do not increase, it has another number of tokens than the modulus that it states, or a value is
-        out of its range. If runs to be `paired` differ in number, or `align` is "scaling" for runs
-        that are not paired. If `thresholds` name something that one ensemble lacks, or
+        If `names` are not two different ones, no run of an ensemble is finite, its parts do not agree or are
+        of a `physics.AffineFlow`, its times do not increase, it has another number of tokens than the modulus
+        that it states, or a value is out of its range. If runs to be `paired` differ in number, or `align` is
+        "scaling" for runs that are not paired. If `thresholds` name something that one ensemble lacks, or
         `accuracies` do not have one value for each trained run. If an argument asks to compare shapes of
         different numbers of tokens.
 
@@ -887,10 +830,9 @@ def compare(
         if not isinstance(value, kind | None):
             raise InputError(f"{name} must be {need}, got {short_text(value)}")
     paired = None if paired is None else flag("paired", paired)
-    states = None if states is None else flag("states", states)
-    first = EnsembleOf("simulated", simulated, delta, operation, states)  # type: ignore[arg-type]
-    second = EnsembleOf("trained", trained, delta, operation, states)  # type: ignore[arg-type]
-    work = Parts(first, second, names, states, symmetry, whole_number("most_pairs", most_pairs, 1))
+    first = EnsembleOf("simulated", simulated, delta, operation)  # type: ignore[arg-type]
+    second = EnsembleOf("trained", trained, delta, operation)  # type: ignore[arg-type]
+    work = Parts(first, second, names, symmetry)
     ours, theirs = work.structures(first), work.structures(second)
     shapes, motion, together = None, None, False
     if work.same_tokens:
@@ -898,8 +840,13 @@ def compare(
         pairs, together = work.pairs(paired, shapes)
         motion = work.motion(pairs, together, align, shapes)
     else:
-        asked = None if align in ("auto", "none") else align
-        work.without_shapes(paired=paired, align=asked, symmetry=symmetry)
+        counts = f"{first.tokens} and {second.tokens} tokens"
+        asked = {"paired": paired, "align": align not in ("auto", "none") and align, "symmetry": symmetry}
+        for name, value in asked.items():
+            if value:
+                got = short_text(value)
+                raise InputError(f"{name} must be left out for ensembles of {counts}, got {got}")
+        work.notes.append(f"{counts}: shapes and motion are not compared, and times are left as they are")
     distributions, reached = _adjusted(work.distributions(ours, theirs), work.onsets(motion, thresholds))
     accuracy, runs = work.accuracy(together, accuracies), (first.runs, second.runs)
     final = (ours, theirs, shapes, distributions)

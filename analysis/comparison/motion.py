@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.comparison.relabelling import Symmetry, best_relabelling, disparity, relabelling_gains, standard
-from analysis.scaling import scaled
 from analysis.stats.effects import bootstrap
 from analysis.stats.intervals import Interval, mean
 from physics.values import Array, Integers, Shown
@@ -97,7 +96,7 @@ class Motion(Shown):
     matched : ndarray of float64, shape (n, frames)
         Time of the first ensemble that corresponds to each of them.
     error : ndarray of float64, shape (n, frames)
-        Procrustes disparity, or relative squared error of states. NaN if the first ensemble has no such time.
+        Procrustes disparity. NaN if the first ensemble has no such time.
     chance : ndarray of float64, shape (m, frames)
         Error that the same search gives by chance, for the n pairs of paired runs or for m runs of the first
         ensemble; NaN if the first ensemble has a single run.
@@ -164,8 +163,6 @@ class PathPairs:
         Paths of both ensembles, of which row k are the runs of pair k.
     symmetry : Symmetry
         Relabelings of the tokens to search.
-    states : bool
-        Whether positions are states that are compared as they are, rather than shapes.
     candidates : ndarray of int64, shape (pairs, n), optional
         Relabelings to search for each pair, by default all.
     """
@@ -173,7 +170,6 @@ class PathPairs:
     first: Paths
     second: Paths
     symmetry: Symmetry
-    states: bool
     candidates: Integers | None = None
 
     @property
@@ -196,8 +192,8 @@ class PathPairs:
         return replace(self, first=rolled, candidates=None)
 
     def frames(self, paths: Paths, times: Array) -> Array:
-        """Return frames (n, frames, tokens, dim) of an ensemble, as standard shapes unless `states`."""
-        return paths.at(times) if self.states else standard(paths.at(times), self._dim)
+        """Return frames (n, frames, tokens, dim) of an ensemble, as standard shapes."""
+        return standard(paths.at(times), self._dim)
 
     def errors(self, matched: Array, times: Array, target: Array | None = None) -> tuple[Integers, Array]:
         """Return the indices (n,) of the best relabelings over all frames, and the errors (n, frames).
@@ -206,8 +202,6 @@ class PathPairs:
         """
         moved = self.frames(self.first, matched)
         target = self.frames(self.second, times) if target is None else target
-        if self.states:
-            return np.zeros(len(moved), np.int64), relative_error(moved, target)
         if self.candidates is None:
             labels = best_relabelling(moved, target, self.symmetry)[1]
         else:
@@ -215,14 +209,15 @@ class PathPairs:
             for k, numbers in enumerate(self.candidates):
                 few = Symmetry(self.symmetry.name, self.symmetry.permutations[numbers])
                 labels[k] = numbers[best_relabelling(moved[k], target[k], few)[1]]
-        return labels, disparity(_relabelled(moved, self.symmetry.permutations[labels]), target)
+        order = self.symmetry.permutations[labels][:, None, :, None]
+        return labels, disparity(np.take_along_axis(moved, order, axis=2), target)
 
     def narrowed(self, times: Array) -> "PathPairs":
         """Return the same pairs with only a few relabelings of each, if a search over all would take long.
 
         They are those that fit best at a few times if both ensembles end together, and the identity.
         """
-        if self.states or self.flat or self.runs * len(self.symmetry) * SCANNED * FEW_FACTORS < LONG:
+        if self.flat or self.runs * len(self.symmetry) * SCANNED * FEW_FACTORS < LONG:
             return self
         looks = times[_places(len(times), LOOKS)]
         clocks = np.tile(looks * (self.first.duration / self.second.duration), (self.runs, 1))
@@ -272,30 +267,14 @@ def compare_motion(
             clocks = np.tile(times * _best_scale(mismatched, times[start:]).estimate, (len(pairs), 1))
         chance = mismatched.errors(clocks, times)[1]
     relabelling, matched = runs.symmetry.permutations[labels], np.array(matched)
-    means = [_over_pairs(x[:, start:]) for x in (judged, chance)]
+    each = [frame_mean(x[:, start:]) for x in (judged, chance)]
+    means = [mean(values[np.isfinite(values)]) for values in each]
     return Motion(pairs, paired, relabelling, align, scale, times, matched, errors, chance, *means)
 
 
 def _places(count: int, most: int) -> Integers:
     """Return up to `most` indices of `count` items, evenly spread over them, the ends included."""
     return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.int64))
-
-
-def relative_error(a: Array, b: Array) -> Array:
-    """Return 1 - R² (...) of predicted states `a` for true states `b`, (..., tokens, dim) each.
-
-    It is the squared distance relative to the variance of `b`, and NaN where all points of `b` coincide.
-    """
-    centered, exponent = scaled(b - b.mean(axis=-2, keepdims=True), (-2, -1))
-    spread = np.sum(centered**2, axis=(-2, -1))
-    with np.errstate(over="ignore"):
-        missed = np.sum(np.ldexp(a - b, -exponent) ** 2, axis=(-2, -1))
-    return np.asarray(missed / np.where(spread > 0, spread, np.nan))
-
-
-def _relabelled(positions: NDArray[Any], permutations: Integers) -> NDArray[Any]:
-    """Return positions (n, frames, tokens, dim) with the tokens of each run permuted."""
-    return np.take_along_axis(positions, permutations[:, None, :, None], axis=2)
 
 
 def _best_scale(beside: PathPairs, times: Array) -> Interval:
@@ -349,9 +328,3 @@ def _least(values: Array, places: Array) -> Array:
     bend = low - 2 * middle + high
     shift = np.divide(low - high, 2 * bend, out=np.zeros(len(at)), where=bend > 0)
     return np.asarray(places[at] + np.clip(shift, -1, 1) * (places[1] - places[0]))
-
-
-def _over_pairs(errors: Array) -> Interval:
-    """Return the mean of errors (n, frames) over frames and then over pairs."""
-    values = frame_mean(errors)
-    return mean(values[np.isfinite(values)])

@@ -126,9 +126,8 @@ def show_motion(comparison: Comparison) -> Panels:
     """
     assert comparison.motion is not None
     axes = panels(1, 2, 5.25, 3.4)
-    ylabel = "disparity" if comparison.shapes is not None else "1 - R² across components"
     _draw_errors(comparison.motion, comparison.names, axes[0, 0])
-    axes[0, 0].set_ylabel(ylabel)
+    axes[0, 0].set_ylabel("disparity")
     _draw_times(comparison.motion, comparison.names, axes[0, 1])
     return axes
 
@@ -241,15 +240,12 @@ def _lines(comparison: Comparison, times: Any, left: Any, right: Any) -> Panels:
 
     `left` and `right` (frames, tokens) are those of the two ensembles, at the times `times` (frames,).
     """
-    ylabel = "state"
-    if comparison.shapes is not None:
-        moved = [aligned(a[:, None], b[:, None])[:, 0] for a, b in zip(left, right, strict=True)]
-        center, size = right.mean(axis=1, keepdims=True), right.std(axis=1, keepdims=True)
-        left, right = (np.array(moved) - center) / size, (right - center) / size
-        ylabel = "embedding, scaled"
+    moved = [aligned(a[:, None], b[:, None])[:, 0] for a, b in zip(left, right, strict=True)]
+    center, size = right.mean(axis=1, keepdims=True), right.std(axis=1, keepdims=True)
+    left, right = (np.array(moved) - center) / size, (right - center) / size
     axes = panels(1, 2, 5.25, 3.6, sharey=True)
     for ax, states, name in zip(axes[0], (left, right), comparison.names, strict=True):
-        side = ylabel if ax is axes[0, 0] else ""
+        side = "embedding, scaled" if ax is axes[0, 0] else ""
         for line, color in zip(states.T, graded_colors(states.shape[1]), strict=True):
             ax.plot(times, line, color=color, linewidth=1.2)
         with style(figure_of(ax).get_figwidth()):

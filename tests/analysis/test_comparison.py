@@ -352,22 +352,6 @@ def test_accuracies_are_those_of_the_second_ensemble_and_across_only_for_pairs()
     assert compare(accuracies(0), accuracies(1)).accuracy is None
 
 
-# -- which measures ---------------------------------------------------------------------------------------
-
-
-def test_coordinates_of_a_flow_are_compared_as_they_are_with_whatever_stands_beside_it():
-    positions = noise(3, 4, 5, 2)
-    flow = Trajectory(positions, range(4), parameters={"system": {"type": "AffineFlow"}})
-    other = Trajectory(noise(3, 4, 5, 2, seed=1), range(4))
-    for both in ((flow, other), (other, flow), (flow, [other, flow])):
-        assert compare(*both).shapes is None
-    assert compare(other, other).shapes is not None
-    assert compare(flow, other, states=False).shapes is not None
-    round_ = Trajectory(np.array([[noise(5, 2, seed=k), ring(5, 1)] for k in range(3)]), [0, 1])
-    assert "lasting circle" in compare(round_, round_, align="none").onsets
-    assert "lasting circle" not in compare(round_, round_, align="none", states=True).onsets
-
-
 # -- the table --------------------------------------------------------------------------------------------
 
 

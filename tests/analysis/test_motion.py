@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 from ensembles import guise, noise
+from scipy.spatial import procrustes
 
 import analysis
 import physics
 from analysis.stats.intervals import difference
 from physics import Trajectory
+
+AS_LABELLED = analysis.comparison.no_relabelling(7)
 
 
 def test_a_relabelled_rotated_stretched_copy_is_the_same_motion(particles):
@@ -52,21 +55,20 @@ def test_partners_who_are_chosen_do_not_win_by_the_choice():
 
 
 def missed(a, b):
-    """Squared distance of states over the variance of the second, frame by frame."""
-    spread = ((b - b.mean(axis=1, keepdims=True)) ** 2).sum(axis=(1, 2))
-    return ((a - b) ** 2).sum(axis=(1, 2)) / spread
+    """Procrustes disparity of two runs, frame by frame."""
+    return np.array([procrustes(y, x)[2] for x, y in zip(a, b, strict=True)])
 
 
 def ends_nearest(runs, end, without=None):
     """Numbers of the runs, those that end nearest first."""
-    apart = [((run[-1] - end) ** 2).sum() for run in runs]
+    apart = [procrustes(end, run[-1])[2] for run in runs]
     return [k for k in np.argsort(apart) if k != without]
 
 
 def test_the_mean_error_is_over_frames_that_have_a_counterpart():
     first, second = walks(0, 3), walks(1, 3)
     short = Trajectory(first.positions[:, :4], first.steps[:4])
-    motion = analysis.compare(short, second, states=True, paired=True, align="none").motion
+    motion = analysis.compare(short, second, symmetry=AS_LABELLED, paired=True, align="none").motion
     pairs = zip(short.positions, second.positions, strict=True)
     expected = np.array([missed(a, b[:4]) for a, b in pairs])
     np.testing.assert_allclose(motion.error[:, :4], expected)
@@ -74,22 +76,11 @@ def test_the_mean_error_is_over_frames_that_have_a_counterpart():
     assert motion.mean_error.estimate == pytest.approx(expected[:, 1:].mean())
 
 
-def test_states_are_compared_as_they_are():
-    flow = physics.AffineFlow(-np.diag([1.0, 0.5, 0.25]), np.zeros(3))
-    first = physics.simulate(flow, steps=20, runs=4, step_size=0.1)
-    comparison = analysis.compare(first, first)
-    assert comparison.shapes is None
-    assert comparison.motion.mean_error.estimate == pytest.approx(0, abs=1e-6)
-    assert comparison.motion.scale.estimate == pytest.approx(1, rel=1e-3)
-    turned = Trajectory(first.positions[::-1], first.steps, first.times)
-    motion = analysis.compare(first, turned, states=True).motion
-    assert not motion.paired
-    assert motion.pairs.tolist() == [[3, 0], [2, 1], [1, 2], [0, 3]], "each beside that which ends nearest"
-    swapped = Trajectory(first.positions[:, :, ::-1], first.steps, first.times)
-    other = analysis.compare(first, swapped, paired=True, states=True, align="none")
-    a, b = first.positions[:, 1:, :, 0], swapped.positions[:, 1:, :, 0]
-    expected = ((a - b) ** 2).sum(axis=2) / ((b - b.mean(axis=2, keepdims=True)) ** 2).sum(axis=2)
-    np.testing.assert_allclose(other.motion.error[:, 1:], expected)
+def test_components_of_a_flow_are_no_points_whose_shapes_could_be_compared():
+    flow = physics.simulate(physics.AffineFlow(-np.eye(3), np.zeros(3)), steps=5, runs=4)
+    for both in ((flow, flow), (walks(0), [flow])):
+        with pytest.raises(physics.InputError, match="AffineFlow"):
+            analysis.compare(*both)
 
 
 # -- clocks ------------------------------------------------------------------------------------------------
@@ -98,7 +89,7 @@ def test_states_are_compared_as_they_are():
 def test_what_ends_together_is_compared_at_equal_parts_of_its_time():
     first, second = walks(0, 5), walks(1, 4)
     second = Trajectory(second.positions, second.steps, second.steps * 0.5)
-    motion = analysis.compare(first, second, states=True, align="ends").motion
+    motion = analysis.compare(first, second, symmetry=AS_LABELLED, align="ends").motion
     assert (motion.scale.estimate, motion.alignment) == (2.0, "ends")
     np.testing.assert_allclose(motion.matched, np.tile(np.arange(6.0), (4, 1)))
     x = first.positions
