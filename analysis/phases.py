@@ -390,6 +390,7 @@ class Cell(Shown):
 
 Evaluate = Callable[[Sequence[Point], int], Any]
 CERTAIN = 0.9
+"""Certainty of the majority from which a cell counts as decided."""
 EXTRA = 2
 """Number of runs that an unclear cell gets at a time; an even one keeps odd counts odd and avoids ties."""
 
@@ -404,8 +405,6 @@ class PhaseDiagram(Shown):
         The two hyperparameters.
     delay : float
         Number of steps between fitting and generalizing from which a run counts as grokking.
-    certain : float
-        Certainty of the majority from which a cell counts as decided.
     cells : list of Cell
         The cells of the diagram, each with its runs; they cover the plane once.
     coarser : list of Cell
@@ -425,7 +424,6 @@ class PhaseDiagram(Shown):
     x: Axis
     y: Axis
     delay: float
-    certain: float
     cells: list[Cell]
     coarser: list[Cell] = field(default_factory=list)
 
@@ -440,7 +438,7 @@ class PhaseDiagram(Shown):
         return sum(len(cell.runs) for cell in self.cells + self.coarser)
 
     def decided(self, cell: Cell) -> bool:
-        """Return whether the certainty of the majority phase of a cell is at least `certain`.
+        """Return whether the certainty of the majority phase of a cell is at least 0.9.
 
         Parameters
         ----------
@@ -452,7 +450,7 @@ class PhaseDiagram(Shown):
         bool
             Whether it is clear in which phase most networks of the cell are.
         """
-        return cell.majority.certainty >= self.certain
+        return cell.majority.certainty >= CERTAIN
 
     def at(self, x: float, y: float) -> Cell:
         """Return the cell at a point of the diagram.
@@ -574,8 +572,6 @@ class Refinement:
         Largest number of runs in a cell without a clear majority, at least `seeds`.
     levels : int, default 2
         Number of times that a coarse cell may be halved, at least 0.
-    certain : float, default 0.9
-        `Majority.certainty` from which a cell is decided, greater than 0 and less than 1.
 
     Raises
     ------
@@ -586,20 +582,18 @@ class Refinement:
     --------
     >>> import analysis
     >>> quick = analysis.Refinement(seeds=1, most_seeds=1, levels=0)  # the coarse grid, one run in each cell
-    >>> quick.certain
-    0.9
+    >>> quick.levels
+    0
     """
 
     seeds: int = 3
     most_seeds: int = 7
     levels: int = 2
-    certain: float = CERTAIN
 
     def __post_init__(self) -> None:
         seeds = whole_number("seeds", self.seeds, 1)
         whole_number("most_seeds", self.most_seeds, seeds)
         whole_number("levels", self.levels, 0)
-        number("certain", self.certain, above=0.0, below=1.0)
 
 
 def phase_diagram(
@@ -657,7 +651,7 @@ def phase_diagram(
     if x.name == y.name:
         raise InputError(f"x and y must be two different hyperparameters, got {x.name!r} for both")
     delay = number("delay", delay, above=0.0)
-    diagram = PhaseDiagram(x, y, delay, refinement.certain, [])
+    diagram = PhaseDiagram(x, y, delay, [])
     survey = _Survey(diagram, evaluate, refinement)
     survey.add([_new_cell(diagram, spans, 0) for spans in product(x.spans, y.spans)])
     survey.settle()

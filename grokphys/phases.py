@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from analysis.phases import DELAY, Axis, PhaseDiagram, Point, Refinement, phase_
 from grokphys.models import PER_MEMBER
 from grokphys.output import make_directory, put_aside
 from grokphys.papers.pieces import code_digest
-from physics.checks import mapping, number
+from physics.checks import mapping, number, short_text
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory, load
 from physics.trajectory.provenance import fields, plain
@@ -197,10 +197,9 @@ def axis(
     high: float,
     cells: int = 6,
     *,
-    scale: Literal["linear", "log"] | None = None,
     label: str = "",
 ) -> Axis:
-    """Return the axis of a hyperparameter in a phase diagram.
+    """Return the axis of a hyperparameter, logarithmic if it begins above 0 and spans a factor of 10.
 
     Parameters
     ----------
@@ -212,9 +211,6 @@ def axis(
         Ends of the range, in the unit of the hyperparameter.
     cells : int, default 6
         Number of coarse cells.
-    scale : {"linear", "log"}, optional
-        Scale of the axis. By default it is logarithmic if `low` is greater than 0 and `high` at least 10
-        times as large.
     label : str, default ""
         Label in figures; by default the name.
 
@@ -229,9 +225,9 @@ def axis(
         If there is no such hyperparameter, or the range or the number of cells is not allowed.
     """
     low, high = number(f"the lower end of {name}", low), number(f"the upper end of {name}", high)
-    if scale is None:
-        scale = "log" if 0 < 10 * low <= high else "linear"
-    return Axis(name, low, high, cells, scale, is_whole(model, name), label)
+    return Axis(
+        name, low, high, cells, "log" if 0 < 10 * low <= high else "linear", is_whole(model, name), label
+    )
 
 
 def phase_diagram_of_networks(
@@ -320,10 +316,10 @@ def phase_diagram_of_networks(
     """
     for letter, given in (("x", x), ("y", y)):
         if not isinstance(given, Axis) and not (isinstance(given, tuple | list) and len(given) == 3):
-            raise InputError(f"{letter} must be (name, low, high) or an Axis, got {given!r}")
+            raise InputError(f"{letter} must be (name, low, high) or an Axis, got {short_text(given)}")
     counts = tuple(cells) if np.iterable(cells) else ()
     if len(counts) != 2:
-        raise InputError(f"cells must be a pair of whole numbers, got {cells!r}")
+        raise InputError(f"cells must be a pair of whole numbers, got {short_text(cells)}")
     across, upwards = (
         side if isinstance(side, Axis) else axis(model, *side, cells=count)
         for side, count in zip((x, y), counts, strict=True)

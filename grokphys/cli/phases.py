@@ -1,7 +1,7 @@
 """`grokphys phases`: the phases of learning over any two hyperparameters of training."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
@@ -10,7 +10,6 @@ from grokphys.options import Directory, Figures, ModelName, Overwrite, given_oth
 from grokphys.output import make_directory, refuse_existing, save_figure
 from physics.errors import InputError
 
-Scale = Literal["auto", "linear", "log"]
 AxisWords = Annotated[tuple[str, float, float], tyro.conf.arg(metavar="NAME LOW HIGH")]
 Pairs = Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")]
 
@@ -21,12 +20,10 @@ def phases(
     x: AxisWords = ("learning_rate", 1e-4, 1e-2),
     y: AxisWords = ("weight_decay", 0.0, 10.0),
     cells: tuple[int, int] = (6, 6),
-    scales: tuple[Scale, Scale] = ("auto", "auto"),
     options: Pairs = (),
     seeds: int = 3,
     most_seeds: int = 7,
     levels: int = 2,
-    certain: float = 0.9,
     steps: int = 5000,
     delay: float = 1000,
     train_accuracy: float = 0.9,
@@ -49,19 +46,16 @@ def phases(
         model: Network to train, by its name in `grokphys train`.
         x: Setting that varies from left to right, and its range from the smallest to the largest value. It is
             a learning rate, weight decay or scale of `grokphys train`, batch_size, train_fraction, epsilon
-            (of AdamW), or a number of the model such as dim or dropout.
+            (of AdamW), or a number of the model such as dim or dropout. An axis that begins above 0 and spans
+            a factor of at least 10 is logarithmic.
         y: Setting that varies from bottom to top, and its range, as for --x.
         cells: Numbers of coarse cells along x and along y, each from 1 to 1000.
-        scales: Scale of x and of y: linear or log. With auto an axis is logarithmic if it begins above 0 and
-            spans a factor of at least 10.
         options: Other settings of the model or of the training, such as kind=classification hidden=100,100
             embedding_learning_rate=0.001.
         seeds: Number of networks in each cell, at least 1. They differ in their seeds.
         most_seeds: Largest number of networks in a cell without a clear majority, at least as many as
-            --seeds.
+            --seeds. A majority is clear once its probability among all networks is 0.9.
         levels: Number of times, at least 0, that a coarse cell may be divided in half along each axis.
-        certain: Probability, greater than 0 and less than 1, that most networks of a cell are in one phase. A
-            cell is decided, and gets no more networks, once this probability is reached.
         steps: Number of steps, at least 1, of the optimizer. Training stops earlier when a network has
             reached both accuracies.
         delay: Number of steps that separates grokking from comprehension, greater than 0. A network has
@@ -80,7 +74,7 @@ def phases(
     from analysis.phases import Refinement
     from analysis.plots.phases import show_phases
     from analysis.plots.style import style
-    from grokphys.phases import axis, phase_diagram_of_networks
+    from grokphys.phases import phase_diagram_of_networks
     from grokphys.report.phases import summary, write_diagram
 
     model = model_name(model)
@@ -88,18 +82,15 @@ def phases(
     if taken := {x[0], y[0]} & values.keys():
         raise InputError(f"options must not set {min(taken)}, which varies along an axis")
     network, settings = model_and_settings(model, values)
-    across, upwards = (
-        axis(network, *words, count, scale=None if scale == "auto" else scale)
-        for words, count, scale in zip((x, y), cells, scales, strict=True)
-    )
     for name in ("phases.csv", "phases-runs.csv", "phases-shares.csv", f"phases.{figures}"):
         refuse_existing(directory / name, overwrite, parents=True)
     diagram = phase_diagram_of_networks(
         network,
-        across,
-        upwards,
+        x,
+        y,
+        cells=cells,
         steps=steps,
-        refinement=Refinement(seeds, most_seeds, levels, certain),
+        refinement=Refinement(seeds, most_seeds, levels),
         delay=delay,
         thresholds={"train_accuracy": train_accuracy, "validation_accuracy": validation_accuracy},
         seed=seed,

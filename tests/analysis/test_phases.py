@@ -164,7 +164,7 @@ def test_cells_that_share_a_corner_have_no_border():
         Cell(x, y, (x[0], y[0]), 0, [Run(0, 1.0, 1.0, phase)])
         for (x, y), phase in zip(places, PHASES, strict=True)
     ]
-    diagram = PhaseDiagram(X, Y, 1000, 0.5, cells)
+    diagram = PhaseDiagram(X, Y, 1000, cells)
     edges = {frozenset(pair) for pair in diagram.borders().tolist()}
     assert edges == {frozenset(pair) for pair in ((0, 1), (0, 2), (1, 3), (2, 3))}
     assert len(diagram.borders()) == 4
@@ -217,7 +217,7 @@ def three_cells():
 
 
 def test_shares_of_cells_of_several_sizes_count_as_kish_says():
-    shares = PhaseDiagram(X, Y, 1000, 0.5, three_cells()).shares()
+    shares = PhaseDiagram(X, Y, 1000, three_cells()).shares()
     effective = 1 / (0.5**2 / 2 + 0.25**2 / 5 + 0.25**2 / 2)
     for phase, share in (("comprehension", 0.5), ("memorization", 0.25 * 3 / 5 + 0.25)):
         expected = proportion(share * effective, effective)

@@ -169,7 +169,6 @@ def test_scales_are_logarithmic_over_a_decade():
     assert axis(MODEL, "weight_decay", 0.1, 1.0).scale == "log"
     assert axis(MODEL, "weight_decay", 0.2, 1.0).scale == "linear"
     assert axis(MODEL, "weight_decay", 0.0, 1.0).scale == "linear"
-    assert axis(MODEL, "weight_decay", 0.1, 1.0, scale="linear").scale == "linear"
     assert axis(MODEL, "dim", 1, 3, 3).whole
 
 
