@@ -19,6 +19,8 @@ from physics.particles.tabulated import PairKernels
 DATA = Path(__file__).parent / "extra" / "live" / "data.js"
 FORCES = Path(__file__).parents[1] / "grokphys" / "explorer" / "assets" / "measured_forces.json"
 LAWS = Path(__file__).parent / "results" / "force-law" / "kernels.json"
+SLOWER = 4
+"""How many times smaller than Musat's (f_a = 2) the forces are, so that particles hardly tremble."""
 MODEL = nets.ConstantAttention()
 FRAMES = [0, 1, 2, 3, 5, *range(7, 60, 3), *range(60, 200, 7), *range(200, 600, 20), *range(600, 2001, 50)]
 TRAININGS = (
@@ -71,7 +73,7 @@ def kernels() -> dict[str, Any]:
     pace, speed = (np.mean(np.abs(system.forces(start))) for system in (musat, ours))
     return {
         "distance": distance.tolist(), "angle": angle.tolist(), "jump": [0.0, 0.0], "radius": radius.tolist(),
-        "longest": ends[0], "farthest": ends[1], "pace": float(pace / speed),
+        "longest": ends[0], "farthest": ends[1], "pace": float(pace / speed) / SLOWER,
     }  # fmt: skip
 
 

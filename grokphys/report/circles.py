@@ -7,18 +7,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.circles.survival import circles_of
-from analysis.laws.ode import PUBLISHED, ODEFit, Recipe, fit_batch
+from analysis.laws.ode import ODEFit, Recipe, fit_batch
 from analysis.laws.scores import HonestScores, Law
 from analysis.plots.signals import show_coefficients, show_rollouts
 from analysis.plots.style import panels
 from analysis.stats.intervals import plain
+from grokphys.explorer.runs.circles import RECIPES
 from grokphys.report.page import Section, Table, document
 from physics.trajectory import Trajectory
-
-RECIPES: dict[str, dict[str, Any]] = {
-    "Lasso, α = 0.01": PUBLISHED["lasso"],
-    "least squares": PUBLISHED["least-squares"],
-}
 
 
 def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:

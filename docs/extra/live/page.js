@@ -14,7 +14,7 @@ const PRESETS = {
     watch: "Weaker alignment: pair sums gather on a lattice, where some have a neighbor of another class."},
   "pull": {name: "pull it apart", points: CIRCLE, arrows: 0.12, paused: true,
     watch: "Drag a particle off the circle, then press Play. Arrows show where the forces move each."},
-  "measured": {name: "measured forces", seed: 14, tables: true, size: 0.005, arrows: 0.12,
+  "measured": {name: "measured forces", seed: 14, tables: true, arrows: 0.48,
     watch: "The kernels of the finding: converged layers, middle of a training, weight decay 1. Attraction is largest at 0.9 sizes of the embedding and gone at 2.4. No circle formed from 40 starts."},
   ...Object.fromEntries(DATA.trainings.map(({slug, name, watch}, n) => [slug, {name, watch, training: n}])),
 }

@@ -29,12 +29,12 @@ def measured_forces(tokens: int = 17, dim: int = 2, modulus: int | None = None) 
     Their kernels are those of the finding *force*, fitted to 48 networks (constant attention, 17 tokens in
     the plane, weight decay 1, steps 100 and 300) whose layers had converged on each embedding;
     ``docs/live.py`` makes the file. Other numbers of tokens and dimensions have the same kernels with the
-    weights of `ParticleSystem`. The unit of time is such that forces on normal starts are on average a
-    quarter as large as Musat's at f_a = 2: in steps four times as long, particles alternate between places a
-    fifth of their size apart, and at the default step they still tremble.
+    weights of `ParticleSystem`. The unit of time, the "pace" of the file, is such that forces on normal
+    starts are on average a quarter as large as Musat's at f_a = 2: in steps four times as long, particles
+    alternate between places a fifth of their size apart, and at the default step they still tremble.
     """
     tables = json.loads(common.asset("measured_forces.json"))
-    pace, fitted = tables.pop("pace") / 4, np.array(physics.ParticleSystem().weights)
+    pace, fitted = tables.pop("pace"), np.array(physics.ParticleSystem().weights)
     weights = (physics.ParticleSystem(tokens, dim, modulus=modulus).weights / fitted)[::-1]  # same class last
     for name in ("distance", "angle", "jump"):
         tables[name] = (pace * weights * np.transpose(tables[name])).T
