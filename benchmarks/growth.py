@@ -5,7 +5,6 @@ straight lines through the logarithms at the three largest sizes, where the pric
 """
 
 import argparse
-import json
 import time
 import tracemalloc
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import nets
 import physics
 from analysis import fit_trajectories
-from grokphys.bench.timing import machine, seconds
+from grokphys.bench.timing import seconds
 from grokphys.papers import charts
 
 HIDDEN = (100, 100)
@@ -111,9 +110,8 @@ PARTS = (
 
 
 def main():
-    """Measure all parts, print slopes, write the numbers, and draw the figure."""
+    """Measure all parts, print numbers and slopes, and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, help="file for the numbers, as JSON")
     parser.add_argument("--figure", type=Path, help="file for the figure")
     options = parser.parse_args()
     rows = []
@@ -125,8 +123,6 @@ def main():
         print(
             f"{name:32} by {label:9} slope {slopes[0]:5.2f}, in theory {slopes[1]:5.2f}; {curves['measured']}"
         )
-    if options.out:
-        options.out.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
     if options.figure:
         draw(rows, options.figure)
 

@@ -1,7 +1,6 @@
 """`grokphys bench`: every benchmark in turn, each against its references."""
 
 import importlib
-import sys
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -11,6 +10,7 @@ from tyro.conf import Positional
 from grokphys.options import Directory, Overwrite
 from grokphys.output import Budget, make_directory, refuse_existing, write_json
 from grokphys.progress import progress
+from physics.errors import OutputError
 
 Bench = Literal["particles", "nets", "gpu"]
 """Names of the benchmarks, which are the modules of this package whose BENCHMARKS list functions."""
@@ -47,8 +47,7 @@ def bench(
         import torch
 
         if not torch.cuda.is_available():
-            print("grokphys: gpu needs CUDA, which this machine or this PyTorch has not", file=sys.stderr)
-            return 1
+            raise OutputError("gpu needs CUDA, which this machine or this PyTorch has not")
     make_directory(directory)
     status = 0
     for name in names:

@@ -17,15 +17,6 @@ from torch import Tensor
 import nets
 from grokphys.bench.timing import Call, Effort, Row, compare, seconds
 
-ACTIVATIONS = {
-    "relu": torch.relu,
-    "tanh": torch.tanh,
-    "asinh": torch.asinh,
-    "silu": torch.nn.functional.silu,
-    "quadratic": torch.square,
-    "abs": torch.abs,
-}
-
 
 class PlainNetwork(torch.nn.Module):
     """One member of a model with an architecture in plain PyTorch, the reference of the benchmark.
@@ -47,7 +38,6 @@ class PlainNetwork(torch.nn.Module):
     def forward(self, pairs: Tensor) -> Tensor:
         """Return the outputs (examples, outputs) for pairs of tokens (examples, 2) of type int64."""
         first, second = self.embedding(pairs[:, 0]), self.embedding(pairs[:, 1])
-        activate = ACTIVATIONS[self.architecture.activation]
         if self.architecture.combine in ("sum", "neurons"):
             states = first + second
         elif self.architecture.combine == "concatenate":
@@ -56,12 +46,9 @@ class PlainNetwork(torch.nn.Module):
             side = math.isqrt(first.shape[1])
             states = (first.view(-1, side, side) @ second.view(-1, side, side)).flatten(1)
         if self.architecture.combine == "neurons":
-            states = activate(states)
+            states = self.architecture.activate(states)
         for layer in self.layers[:-1]:
-            inputs = layer(states)
-            states = activate(inputs)
-            if self.architecture.even:
-                states = states + self.architecture.even * (inputs / 2) * torch.tanh(inputs / 2)
+            states = self.architecture.activate(layer(states))
         outputs: Tensor = self.layers[-1](states)
         return outputs
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from matplotlib.ticker import EngFormatter
 
 from grokphys.report.page import Table
 
@@ -93,11 +94,6 @@ def compare(
     return rows
 
 
-def goal(target: str, met: Any) -> Row:
-    """Return the entries of a row that state a target and whether it is met."""
-    return {"target": target, "met": bool(met)}
-
-
 def machine() -> Row:
     """Return the processor, the number of threads, and the load of the last minute where it is known."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
@@ -125,7 +121,4 @@ def _cells(row: Row) -> list[str]:
 
 def _time(value: float | None) -> str:
     """Return seconds as text in s, ms or µs with three significant digits."""
-    if value is None:
-        return ""
-    scale, unit = next((pair for pair in ((1.0, "s"), (1e3, "ms")) if value * pair[0] >= 1), (1e6, "µs"))
-    return f"{value * scale:.3g} {unit}"
+    return "" if value is None else EngFormatter("s")(float(f"{value:.3g}"))
