@@ -317,6 +317,11 @@ def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":
     Tensor, shape (runs, ..., dim)
         Embedding of each token.
 
+    Raises
+    ------
+    InputError
+        If `embedding` is no tensor with three axes, or `tokens` is no tensor.
+
     Examples
     --------
     >>> import nets, torch
@@ -326,6 +331,9 @@ def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":
     """
     import torch
 
+    if not (isinstance(embedding, torch.Tensor) and isinstance(tokens, torch.Tensor) and embedding.ndim == 3):
+        got = f"{type(embedding).__name__} {np.shape(embedding)} and {type(tokens).__name__}"
+        raise InputError(f"embedding must be a tensor (runs, tokens, dim), and tokens a tensor, got {got}")
     runs, count, _ = embedding.shape
     begin = torch.arange(0, runs * count, count, device=tokens.device)
     rows = tokens + begin.reshape(-1, *[1] * (tokens.ndim - 1))

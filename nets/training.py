@@ -20,7 +20,7 @@ from nets.networks import Networks
 from nets.observing import TRAINING, Observer
 from nets.provenance import described
 from nets.settings import RATES, Settings, TrainingSettings
-from physics.checks import InputError, file_path, finite_array, flag, whole_number
+from physics.checks import InputError, file_path, finite_array, flag, short_text, whole_number
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
 from physics.seeds import numbers_of_runs
 from physics.trajectory import Trajectory
@@ -106,7 +106,7 @@ class Training:
         if self.batch_size is not None:
             self.batch_size = whole_number("batch_size", self.batch_size, 1, size)
         parts = chosen.engine, self.ensemble, self._optimizer(self._rates)
-        where = chosen.dtype, chosen.device, chosen.chunk
+        where = chosen.dtype, str(chosen.device)[:80], chosen.chunk  # an array is refused as what it shows
         self.machine = choose_engine(*parts, *where, stable_gradient=chosen.stable_gradient)
         self._pace, self.step = 1, 0
         self._most = 10**9 if self.batch_size is None else max(1, BATCH_BYTES // (4 * runs * self.batch_size))
@@ -460,7 +460,7 @@ def train(
     tracked = range(0, steps + 1, steps if chosen.track is None else whole_number("track", chosen.track, 1))
     events = sorted(recorded_steps | set(tracked))
     if stop is not None and stop != "thresholds" and not callable(stop):
-        raise InputError(f"stop must be 'thresholds', a callable or None, got {stop!r}")
+        raise InputError(f"stop must be 'thresholds', a callable or None, got {short_text(stop)}")
     if stop == "thresholds" and not chosen.thresholds:
         raise InputError("stop must be None or a callable without thresholds, got 'thresholds'")
     check_hooks(callback, progress)

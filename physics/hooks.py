@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from physics.checks import short_text
 from physics.errors import InputError
 from physics.values import Arrays
 
@@ -23,9 +24,11 @@ def check_hooks(callback: Callback | None, progress: Progress) -> None:
     `callback` must be None or callable, and `progress` a bool or callable.
     """
     if callback is not None and not callable(callback):
-        raise InputError(f"callback must be a function of a frame or None, got {callback!r}")
+        raise InputError(f"callback must be a function of a frame or None, got {short_text(callback)}")
     if not callable(progress) and not isinstance(progress, bool | np.bool_):
-        raise InputError(f"progress must be True, False or a function of (done, total), got {progress!r}")
+        raise InputError(
+            f"progress must be True, False or a function of (done, total), got {short_text(progress)}"
+        )
 
 
 def goes_on(

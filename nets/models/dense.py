@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING, Activation, Architecture, Initialisation, Neuron
 from nets.models.model import DenseModel, ModularAddition, Parameters
 from nets.tasks import Task, addition, group_products, modular_addition
-from physics.checks import InputError, choice, number, whole_number
+from physics.checks import InputError, choice, number, short_text, whole_number
 from physics.errors import FileFormatError
 from physics.theory.operations import as_group, symmetric
 from physics.theory.system import EffectiveTheory
@@ -366,7 +366,7 @@ def checked_widths(value: Sequence[int]) -> tuple[int, ...]:
     """
     widths = tuple(whole_number("hidden", width, 1) for width in value) if isinstance(value, Sequence) else ()
     if not widths:
-        raise InputError(f"hidden must be a non-empty sequence of widths, got {value!r}")
+        raise InputError(f"hidden must be a non-empty sequence of widths, got {short_text(value)}")
     return widths
 
 
