@@ -12,7 +12,7 @@ from nets.engines.ensemble import Ensemble, Optimizer, part_of
 from nets.models import Model
 from nets.provenance import ensemble_of
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, misfit, place, regular_array
+from physics.checks import finite_array, misfit, regular_array, whole_number
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
 from physics.values import Shown, brief
@@ -231,7 +231,7 @@ class Networks(Shown):
         InputError
             If there is no such member.
         """
-        of, run = self.ensemble, place("run", run, self.runs)
+        of, run = self.ensemble, whole_number("run", run, 0, self.runs - 1)
         own = slice(run, run + 1)
         alone = dataclasses.replace(
             of,

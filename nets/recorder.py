@@ -332,7 +332,7 @@ class Recorder:
             if self._due(0):
                 unknown = {name: np.full_like(values, np.nan) for name, values in measured.items()}
                 frames.append(0, 0.0, self._start, unknown)
-        elif self.at == 0 and not np.array_equal(frames.frame(0), self._start):
+        elif frames.resumed and self.at == 0 and not np.array_equal(frames.resumed.initial, self._start):
             frames.close()
             raise InputError("parameter must equal the start of the unfinished run, got other values")
         self._last, self._frames = dict.fromkeys(observables) | self._last, frames

@@ -25,26 +25,17 @@ class _OneThread(ContextDecorator):
 
     def __init__(self) -> None:
         self._turn = threading.RLock()
-        self._inside = 0
-        self._limit = ExitStack()
+        self._inside: list[ExitStack] = []
 
     def __enter__(self) -> None:
-        self._turn.acquire()
-        try:
+        with ExitStack() as entered:
+            entered.enter_context(self._turn)
             if not self._inside:
-                self._limit.enter_context(_libraries().limit(limits=1, user_api="blas"))
-            self._inside += 1
-        except BaseException:
-            self._turn.release()
-            raise
+                entered.enter_context(_libraries().limit(limits=1, user_api="blas"))
+            self._inside.append(entered.pop_all())
 
     def __exit__(self, *error: object) -> None:
-        self._inside -= 1
-        try:
-            if not self._inside:
-                self._limit.close()
-        finally:
-            self._turn.release()
+        self._inside.pop().close()
 
 
 @lru_cache(maxsize=1)

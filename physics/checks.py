@@ -43,11 +43,6 @@ def whole_number(name: str, value: Any, minimum: int, maximum: int = LARGEST) ->
     return number
 
 
-def place(name: str, value: Any, count: int) -> int:
-    """Return `value` as an int if it is the index of one of `count` items, from 0 to ``count - 1``."""
-    return whole_number(name, value, 0, count - 1)
-
-
 def number(
     name: str,
     value: Any,

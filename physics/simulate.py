@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from physics.checks import number, require_memory, whole_number
+from physics.checks import number, require_memory, short_text, whole_number
 from physics.errors import InputError, SimulationError
 from physics.flows import AffineFlow
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
@@ -145,7 +145,7 @@ def simulate(
     runs = whole_number("runs", runs, 1)
     schedule = recording_steps(record, steps)
     if schedule[0] or len(schedule) < 2:
-        raise InputError(f"record must hold step 0, the start, and a later step, got {record!r}")
+        raise InputError(f"record must hold step 0, the start, and a later step, got {short_text(record)}")
     if step_size is None and not hasattr(system, "default_step_size"):
         raise InputError(f"step_size must be given for {name_of(system)}, which has no default_step_size")
     given = getattr(system, "default_step_size", None) if step_size is None else step_size
@@ -180,11 +180,11 @@ def simulate(
         watched, normal = hasattr(system, "largest_step_size"), getattr(system, "normalise", False)
         seen = 1 if watched and normal and getattr(system, "integrator", "euler") == "euler" else np.inf
         watched = watched and not normal
-        if log.frames:
-            if not np.array_equal(log.frame(0), positions):
+        if log.resumed is not None and log.frames:
+            if not np.array_equal(log.resumed.initial, positions):
                 raise InputError("initial must equal the start of the unfinished run, got other positions")
             at = log.last_step
-            positions = log.frame(-1)
+            positions = log.resumed.final
         with shown(progress, int(schedule[-1]), at, "simulate") as tell:
             for step in map(int, schedule[:0] if log.complete else schedule[schedule > at]):
                 kept = f"the frames up to step {at} are kept{log.where}"

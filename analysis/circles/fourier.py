@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.circles.classes import require_cyclic
 from analysis.scaling import scaled
-from physics.checks import InputError, misfit, one_embedding, place, point_sets, whole_number
+from physics.checks import InputError, misfit, one_embedding, point_sets, whole_number
 from physics.trajectory import Trajectory
 from physics.values import Array, Shown
 
@@ -365,7 +365,7 @@ class PrincipalComponents(Shown):
         >>> [found.frequency(pair) for pair in range(3)]
         [11, 11, 13]
         """
-        pair = place("pair", pair, (self.points.shape[1] + 1) // 2)
+        pair = whole_number("pair", pair, 0, (self.points.shape[1] - 1) // 2)
         return int(frequency_norms(self.points[:, 2 * pair : 2 * pair + 2]).argmax()) + 1
 
 

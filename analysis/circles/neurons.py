@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import InputError, finite_array, regular_array, sequence, truth_array, whole_number
+from physics.checks import finite_array, misfit, regular_array, sequence, truth_array, whole_number
+from physics.errors import InputError
 from physics.neurons.logits import LogitSpectrum as LogitSpectrum
 from physics.neurons.logits import exclude_logits as exclude_logits
 from physics.neurons.logits import excluded_loss as excluded_loss
@@ -167,7 +168,7 @@ def neuron_ablation(
     (*leading, examples, hidden), classes = states.shape, out.shape[-1]
     right = regular_array("labels", labels)
     if right.dtype.kind not in "iu" or right.shape != (examples,) or not np.isin(right, range(classes)).all():
-        raise InputError(f"labels must be {examples} whole numbers from 0 to {classes - 1}, got {labels}")
+        raise misfit("labels", right, f"be {examples} whole numbers from 0 to {classes - 1}")
     marks = truth_array("groups", np.eye(hidden, dtype=bool) if groups is None else groups)
     if marks.ndim < 2 or marks.shape[-1] != hidden or not marks.shape[-2]:
         raise InputError(f"groups must be bool (..., groups, {hidden}), got {marks.shape}")

@@ -1,6 +1,7 @@
 """A trajectory out of the files of another program, or a description of what they hold."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from nets.reading.files import numbers_of
 from nets.reading.source import METRIC, Progress, Source, Wanted, few, files_of_runs, shortened, table
 from nets.reading.steps import candidates
-from physics.checks import choice, file_path, mapping, whole_number
+from physics.checks import choice, file_path, mapping, short_text, whole_number
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
 
@@ -206,20 +207,20 @@ def from_frames(
       loss: (1, 2) float64
     """
     try:
-        steps, matrices = zip(*((step, _numbers(matrix)) for step, matrix in frames), strict=True)
+        steps, matrices = zip(*((index(step), _numbers(matrix)) for step, matrix in frames), strict=True)
         measured = {
             name: np.asarray([_numbers(value) for _, value in zip(steps, values, strict=True)])
             for name, values in mapping("observables", observables).items()
         }
     except (TypeError, ValueError):
-        need = "pairs of a step and a matrix of real numbers, and observables one value for each"
+        need = "pairs of a whole step and a matrix of real numbers, and observables one value for each"
         raise InputError(f"frames must be {need}") from None
     order = np.argsort(steps)
+    if any(matrix.shape != matrices[0].shape or matrix.ndim != 2 for matrix in matrices):
+        shapes = short_text(sorted({matrix.shape for matrix in matrices}))
+        raise InputError(f"frames must be matrices (tokens, dim) of one shape, got {shapes}")
     if modulus is not None:
         whole_number("modulus", modulus, 3, len(matrices[0]))
-    if any(matrix.shape != matrices[0].shape or matrix.ndim != 2 for matrix in matrices):
-        shapes = sorted({matrix.shape for matrix in matrices})
-        raise InputError(f"frames must be matrices (tokens, dim) of one shape, got {shapes}")
     return Trajectory(
         np.stack(matrices)[None, order, :modulus],
         np.asarray(steps)[order],

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numba
 import numpy as np
@@ -94,10 +94,7 @@ class ParticleSystem(MovedByForces):
     (20,)
     """
 
-    if TYPE_CHECKING:
-        tokens: int = 17
-    else:
-        tokens: int | None = None  # None until __post_init__ sets the default
+    tokens: Any = None  # __post_init__ sets the default
     dim: int = 2
     attraction: float = 1.0
     repulsion: float = 1.0
@@ -116,8 +113,6 @@ class ParticleSystem(MovedByForces):
 
     def __post_init__(self) -> None:
         group = None if self.group is None else as_group(self.group)
-        if group is not None:
-            whole_number("the order of the group", group.order, 3)
         tokens = tokens_of(self.tokens, group, 17, minimum=3)
         self._set(
             group=group,

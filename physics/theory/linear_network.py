@@ -8,7 +8,6 @@ import numpy as np
 
 from physics.blas import one_blas_thread
 from physics.checks import InputError, finite_array, number, regular_array, whole_number
-from physics.flows import AffineFlow
 from physics.values import Array, Shown, Value, read_only
 
 
@@ -251,40 +250,6 @@ class LinearNetwork(Shown, Value):
         average = (label[:, None] == label) / np.bincount(label)[label][:, None]
         spread = (r - average @ r) @ A.swapaxes(-1, -2)
         return np.asarray(0.5 * np.sum(spread**2, axis=(-2, -1)))
-
-    @one_blas_thread
-    def adiabatic(self, A: Any, b: Any) -> AffineFlow:
-        """Return the flow of the points if A and b do not move, as for η_A → 0; it has a closed solution.
-
-        Parameters
-        ----------
-        A : array_like, shape (outputs, inputs)
-            Matrix of the decoder.
-        b : array_like, shape (outputs,)
-            Constant of the decoder.
-
-        Returns
-        -------
-        AffineFlow
-            Its components are the entries of the points x, row by row.
-
-        Raises
-        ------
-        InputError
-            If shapes do not agree or a value is not finite.
-
-        Examples
-        --------
-        >>> import physics
-        >>> flow = physics.LinearNetwork([[4.0]], inputs=1).adiabatic([[2.0]], [0.0])
-        >>> flow.A.tolist(), flow.b.tolist()  # dx/dt = 2 (4 - 2 x)
-        ([[-4.0]], [8.0])
-        """
-        A, b, _ = self.unpack(self.pack(A, b, np.zeros((self.points, self.inputs))))
-        M = self.design
-        generator = -self.input_rate * np.kron(M.T @ M, A.T @ A)
-        drift = self.input_rate * (M.T @ (self.labels - b) @ A).ravel()
-        return AffineFlow(generator, drift)
 
     @one_blas_thread
     def advance(self, positions: Array, step_size: float, steps: int) -> None:

@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -140,7 +140,9 @@ def direct_product(*groups: FiniteGroup) -> FiniteGroup:
     if not groups or not all(isinstance(group, FiniteGroup) for group in groups):
         got = ", ".join(type(group).__name__ for group in groups) or "none"
         raise InputError(f"groups must be at least one FiniteGroup and nothing else, got {got}")
-    _check_order("groups", int(np.prod([group.order for group in groups], dtype=object)))
+    order = int(np.prod([group.order for group in groups], dtype=object))
+    if order > LARGEST_ORDER:
+        raise InputError(f"groups must give a group of at most {LARGEST_ORDER} elements, got one of {order}")
     table = reduce(
         lambda left, right: np.kron(left, np.ones_like(right)) * len(right) + np.tile(right, left.shape),
         [group.table for group in groups],
@@ -309,11 +311,6 @@ def _identity(table: Integers) -> int:
     return int(np.argmax(neutral))
 
 
-def _check_order(name: str, order: int) -> None:
-    if order > LARGEST_ORDER:
-        raise InputError(f"{name} must give a group of at most {LARGEST_ORDER} elements, got one of {order}")
-
-
 def as_group(group: Any) -> FiniteGroup:
     """Return `group` itself if it is a `FiniteGroup`, and the group with this Cayley table otherwise.
 
@@ -368,10 +365,7 @@ class Operation(Value):
     [0, 1, 2, 2, 0, 1]
     """
 
-    if TYPE_CHECKING:
-        tokens: int = 10
-    else:
-        tokens: int | None = None  # None until __post_init__ sets the default
+    tokens: Any = None  # __post_init__ sets the default
     modulus: int | None = None
     group: FiniteGroup | None = None
 
@@ -381,10 +375,7 @@ class Operation(Value):
         if self.group is not None:
             if self.modulus is not None:
                 raise InputError("modulus and group must not be given together, got both")
-            group = as_group(self.group)
-            if group.order < 2:
-                raise InputError(f"group must have at least 2 elements, got {group.order}")
-            self._set(group=group)
+            self._set(group=as_group(self.group))
         self._set(tokens=tokens_of(self.tokens, self.group, 10, minimum=2))
         what = f"all samples of {self.tokens} tokens"
         require_memory(what, BYTES_PER_PAIR * self.tokens**2, "take fewer tokens")
@@ -529,13 +520,14 @@ def pairs_within(label: Int32) -> int:
 def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: int) -> int:
     """Return the number of tokens: `tokens`, or the order of the group, or else `default`.
 
-    An `InputError` refuses `tokens` below `minimum`, or other than the order of the group.
+    An `InputError` refuses a number below `minimum`, and `tokens` other than the order of the group.
     """
+    order = None if group is None else whole_number("the order of the group", group.order, minimum)
     if tokens is None:
-        return default if group is None else group.order
+        return default if order is None else order
     tokens = whole_number("tokens", tokens, minimum)
-    if group is not None and tokens != group.order:
-        raise InputError(f"tokens must be {group.order}, the order of the group, got {tokens}")
+    if order not in (None, tokens):
+        raise InputError(f"tokens must be {order}, the order of the group, got {tokens}")
     return tokens
 
 

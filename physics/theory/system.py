@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import prange
@@ -368,10 +368,7 @@ class EffectiveTheory(Value):
     [1.0, 1.0, 1.0]
     """
 
-    if TYPE_CHECKING:
-        tokens: int = 10
-    else:
-        tokens: int | None = None  # None until __post_init__ sets the default
+    tokens: Any = None  # __post_init__ sets the default
     dim: int = 1
     pairs: Any = None
     modulus: int | None = None
@@ -414,11 +411,13 @@ class EffectiveTheory(Value):
         """What the training set implies: a `Closures` of a single set."""
         return closures(self, self.mask[None])
 
-    @property
+    @cached_property
     def ground_state_dimension(self) -> int:
         """Number n_0 of degrees of freedom of the embeddings without loss for dim = 1, exactly (Eq. 7)."""
         self._linear()
-        return self._nullity
+        if self.mask.all():
+            return least_nullity(self.operation)  # known for most operations, without a kernel
+        return int(nullities(self.operation, self.mask[None])[0])
 
     @one_blas_thread
     def loss(self, E: Any) -> Array:
@@ -668,12 +667,6 @@ class EffectiveTheory(Value):
             raise InputError(f"initial must have a Z_0 from 2.3e-308 to 1.7e308, got {beyond[0]:g}")
         loss = self.loss(positions) if self.parallelogram_count else np.full(len(positions), np.nan)
         return {"loss": loss, "Z_0": norm, "C": positions.sum(axis=1)}
-
-    @cached_property
-    def _nullity(self) -> int:
-        if self.mask.all():
-            return least_nullity(self.operation)  # known for most operations, without a kernel
-        return int(nullities(self.operation, self.mask[None])[0])
 
     @cached_property
     def _quadratic_form(self) -> Array:

@@ -43,18 +43,6 @@ def is_log(path: FilePath) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def head_of(header: Header) -> bytes:
-    """Return the head of the log of a run."""
-    content = header.to_bytes()
-    return HEAD.pack(MAGIC, len(content), zlib.crc32(content)) + content
-
-
-def record_of(step: int, time: float, columns: list[NDArray[Any]]) -> bytes:
-    """Return the record of a frame, of its contiguous positions and observables."""
-    content = b"".join([CLOCK.pack(step, time), *(values.data for values in columns)])
-    return RECORD.pack(FRAME, zlib.crc32(content)) + content
-
-
 class EmptyLogError(FileFormatError):
     """A log has no whole head: its process was killed before it recorded anything."""
 
@@ -170,6 +158,7 @@ class MemoryRecorder(contextlib.AbstractContextManager["MemoryRecorder"]):
     """
 
     where = " in memory (attribute `recorded` of this error)"
+    resumed: Trajectory | None = None
 
     def __init__(self, layout: Layout, parameters: Mapping[str, Any], start: Arrays | None = None) -> None:
         columns = [(dtype, (shape[0], layout.frames, *shape[1:])) for _, dtype, shape in layout.columns]
@@ -191,10 +180,6 @@ class MemoryRecorder(contextlib.AbstractContextManager["MemoryRecorder"]):
         for column, value in zip(self._columns, values, strict=True):
             column[:, self.frames] = value
         self.frames, self.last_step = self.frames + 1, step
-
-    def frame(self, index: int) -> NDArray[Any]:
-        """Return a copy of the positions (runs, tokens, dim) of the frame `index`; -1 is the last one."""
-        return self._columns[0][:, : self.frames][:, index].copy()
 
     def result(self) -> Trajectory:
         """Return the trajectory recorded so far, complete or not; it shares memory with the recorder."""
@@ -300,7 +285,7 @@ class FileRecorder(contextlib.AbstractContextManager["FileRecorder"]):
         until: int | None = None,
     ) -> None:
         header = Header(layout, dict(parameters), made_with(*packages), checked_start(start, layout.runs))
-        head = head_of(header)
+        content = header.to_bytes()
         self.complete = False
         """Whether there is nothing left to record."""
         self.frames, self.last_step = 0, -1
@@ -309,25 +294,27 @@ class FileRecorder(contextlib.AbstractContextManager["FileRecorder"]):
         self.path, self._partial = _checked_target(path, overwrite=overwrite, resume=resume)
         self.where = f" in {self._partial}"
         self._layout, self._overwrite, self._can_resume = layout, overwrite, resume is not None
-        self._resumed: Trajectory | None = None
+        self.resumed: Trajectory | None = None
+        """The run that is resumed, as it was."""
         self._end = 0
         with naming(self.path):
             self._log = LockedFile(self._partial)
         try:
             if resume:
-                self._resumed = self._stored(header, until)
+                self.resumed = self._stored(header, until)
             elif self._log.size and not overwrite:
                 go_on = "resume=True to continue it, or " if self._can_resume else ""
                 how = f"pass {go_on}overwrite=True to start again"
                 raise OutputError(f"{self._partial} holds an unfinished run; {how}")
-            if self._resumed is None:
+            if self.resumed is None:
                 with naming(self.path):
                     self._log.truncate(0)
+                    head = HEAD.pack(MAGIC, len(content), zlib.crc32(content)) + content
                     self._end = len(head)
                     self._log.write_at(0, head)
-            elif self._resumed.frames:
-                self.complete, self.frames = self._resumed.complete, self._resumed.frames
-                self.last_step = int(self._resumed.steps[-1])
+            elif self.resumed.frames:
+                self.complete, self.frames = self.resumed.complete, self.resumed.frames
+                self.last_step = int(self.resumed.steps[-1])
         except BaseException:
             self.close()
             raise
@@ -376,18 +363,15 @@ class FileRecorder(contextlib.AbstractContextManager["FileRecorder"]):
             for value, (_, dtype, shape) in zip(values, self._layout.columns, strict=True)
         ]
         with naming(self.path, f"; the frames written before are{self.where}" if self.frames else ""):
-            self._end = self._log.write_at(self._end, record_of(step, time, columns))
+            content = b"".join([CLOCK.pack(step, time), *(values.data for values in columns)])
+            record = RECORD.pack(FRAME, zlib.crc32(content)) + content
+            self._end = self._log.write_at(self._end, record)
         self.last_step, self.frames = step, self.frames + 1
 
     def flush(self) -> None:
         """Return as soon as every frame is on disk, or raise the `OutputError` that prevents it."""
         with naming(self.path):
             os.fsync(self._log.fileno())
-
-    def frame(self, index: int) -> NDArray[Any]:
-        """Return a copy of the positions (runs, tokens, dim) of frame `index` of a run that is resumed."""
-        assert self._resumed is not None
-        return self._resumed.frame(index)
 
     def result(self) -> Trajectory:
         """Open the finished file, and return its trajectory."""

@@ -116,11 +116,7 @@ class StoredTrajectory(Trajectory):
         return self._rows(name, frames)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _in_memory, (self._arguments(),)
-
-
-def _in_memory(arguments: dict[str, Any]) -> Trajectory:
-    return Trajectory(**arguments)
+        return partial(Trajectory, **self._arguments()), ()
 
 
 def _by_run(rows: NDArray[Any]) -> NDArray[Any]:

@@ -121,7 +121,8 @@ def test_adiabatic_limit_is_reached_at_first_order():
         network = LinearNetwork(LABELS, network_rate=rate)
         state = start(network)
         A, b, r = network.unpack(state[0])
-        limit = network.adiabatic(A, b).solve(r.ravel(), [1.5])[0].reshape(r.shape)
+        flow = AffineFlow(-np.kron(np.eye(len(r)), A.T @ A), ((LABELS - b) @ A).ravel())
+        limit = flow.solve(r.ravel(), [1.5])[0].reshape(r.shape)
         moved = network.unpack(simulate(network, initial=state, steps=300, step_size=0.005).final[0])[2]
         errors.append(np.abs(moved - limit).max())
     assert abs(np.polyfit(np.log(rates), np.log(errors), 1)[0] - 1) < 0.1
