@@ -55,7 +55,7 @@ class Value(Printed):
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (type(self), {field.name: getattr(self, field.name) for field in _fields(self)})
+        return _made, (type(self), {each.name: getattr(self, each.name) for each in dataclasses.fields(self)})  # type: ignore[arg-type]
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -98,12 +98,8 @@ def _made(kind: type[Any], values: dict[str, Any]) -> Any:
     return kind(**values)
 
 
-def _fields(value: Any) -> tuple[Any, ...]:
-    return dataclasses.fields(value)
-
-
 def _compared(value: Any) -> list[Any]:
-    return [getattr(value, field.name) for field in _fields(value) if field.compare]
+    return [getattr(value, field.name) for field in dataclasses.fields(value) if field.compare]
 
 
 def _hashable(value: Any) -> Any:

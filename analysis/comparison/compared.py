@@ -842,9 +842,9 @@ def compare(
     else:
         counts = f"{first.tokens} and {second.tokens} tokens"
         asked = {"paired": paired, "align": align not in ("auto", "none") and align, "symmetry": symmetry}
-        for name, value in asked.items():
-            if value:
-                got = short_text(value)
+        for name, given in asked.items():
+            if given:
+                got = short_text(given)
                 raise InputError(f"{name} must be left out for ensembles of {counts}, got {got}")
         work.notes.append(f"{counts}: shapes and motion are not compared, and times are left as they are")
     distributions, reached = _adjusted(work.distributions(ours, theirs), work.onsets(motion, thresholds))

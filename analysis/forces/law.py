@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+import physics
 from analysis.forces.basis import CLASSES, Basis, Terms, one_body
 from analysis.forces.frames import frames_of, sites_of
 from analysis.forces.moments import directions, moments_of
@@ -19,8 +20,6 @@ from physics.values import Results, Shown
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
-
-    import physics
 
 Array = NDArray[np.float64]
 BY_CLASS = ("distance", "angle", "jump", "layers")
@@ -269,7 +268,7 @@ class ForceLaw(Shown):
 
     def system(
         self, window: str | None = None, *, pairs: Any = None, normalise: bool = True
-    ) -> "physics.PairForces":
+    ) -> physics.PairForces:
         """Return the system of particles that move by the law, for `physics.simulate`.
 
         Parameters
@@ -288,8 +287,6 @@ class ForceLaw(Shown):
             System with as many tokens and dimensions as the networks of the fit. Its unit of time is that of
             the measured force, on average.
         """
-        import physics
-
         fit = self._fit(window)
         (tokens, dim), on = self._size, self._options["on"]
         sites = {} if on == "tokens" else {"pairs": pairs, "modulus": self._modulus}

@@ -71,15 +71,8 @@ def _solve_active(gram: Array, l1: float, l2: float, q: Array, w: Array, L: Arra
                 L[a, a] = math.sqrt(value)
             else:
                 L[a, b] = value / L[b, b]
-        value = q[i] - math.copysign(l1, w[i])
-        for k in range(a):
-            value -= L[a, k] * target[k]
-        target[a] = value / L[a, a]
-    for a in range(size - 1, -1, -1):
-        value = target[a]
-        for k in range(a + 1, size):
-            value -= L[k, a] * target[k]
-        target[a] = value / L[a, a]
+        target[a] = q[i] - math.copysign(l1, w[i])
+    _substitute(L, target)
     step = 1.0
     leaves = -1
     for a in range(size):
@@ -99,20 +92,26 @@ def _solve_active(gram: Array, l1: float, l2: float, q: Array, w: Array, L: Arra
 
 
 @kernel()
+def _substitute(L: Array, x: Array) -> None:
+    """Replace x by the solution y of L Lᵀ y = x, in the first rows of the triangular L."""
+    for a in range(x.size):
+        for k in range(a):
+            x[a] -= L[a, k] * x[k]
+        x[a] /= L[a, a]
+    for a in range(x.size - 1, -1, -1):
+        for k in range(a + 1, x.size):
+            x[a] -= L[k, a] * x[k]
+        x[a] /= L[a, a]
+
+
+@kernel()
 def _leave_dependence(gram: Array, w: Array, L: Array, rows: Integers, a: int) -> int:
     """Move along the dependence of active feature `a` on those before it, until a coefficient is zero."""
     v = np.empty(a + 1)
     v[a] = 1.0
     for i in range(a):
-        value = -gram[rows[a], rows[i]]
-        for k in range(i):
-            value -= L[i, k] * v[k]
-        v[i] = value / L[i, i]
-    for i in range(a - 1, -1, -1):
-        value = v[i]
-        for k in range(i + 1, a):
-            value -= L[k, i] * v[k]
-        v[i] = value / L[i, i]
+        v[i] = -gram[rows[a], rows[i]]
+    _substitute(L, v[:a])
     slope = 0.0
     for i in range(a + 1):
         slope += math.copysign(1.0, w[rows[i]]) * v[i]

@@ -1,15 +1,12 @@
 """The picture of a force law: its kernels over distance, angle and radius."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.forces.law import Kernel
 from analysis.plots.palette import SERIES
 from analysis.plots.style import Panels, figure_of, legend_below, panels
-
-if TYPE_CHECKING:
-    from analysis.forces.law import Kernel
 
 AXES = {
     "distance": ("distance of pair sums, in sizes", "repulsion, in units of the fit"),
@@ -21,7 +18,7 @@ CERTAIN = 0.2
 """Distance or angle below which few pairs lie; the axis of the force is that of the curves beyond."""
 
 
-def show_kernels(kernels: "Mapping[str, Mapping[str, Kernel]]", axes: Panels | None = None) -> Panels:
+def show_kernels(kernels: Mapping[str, Mapping[str, Kernel]], axes: Panels | None = None) -> Panels:
     """Draw the kernels of force laws with their bands, a panel each for distance, angle and radius.
 
     Parameters

@@ -329,7 +329,9 @@ def bootstrap(
             method="percentile", batch=max(BLOCK // sum(sample.size for sample in arrays), 1),
         ).bootstrap_distribution  # fmt: skip
     draws = draws[np.isfinite(draws)]
-    low, high = np.quantile(draws, _levels(min(sizes))) if len(draws) else (np.nan, np.nan)
+    size = min(sizes)
+    tail = float(stats.norm.cdf(math.sqrt(size / (size - 1)) * stats.t.ppf(TAIL, size - 1)))
+    low, high = np.quantile(draws, [tail, 1 - tail]) if len(draws) else (np.nan, np.nan)
     return Interval(estimate, float(low), float(high), sum(sizes))
 
 
@@ -360,12 +362,6 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
     as_large = int(np.count_nonzero(test.null_distribution >= test.statistic - rounding))
     exact = math.comb(len(both), len(x)) <= RESAMPLES
     return (as_large + (not exact)) / (len(test.null_distribution) + (not exact))
-
-
-def _levels(size: int) -> list[float]:
-    """Return the levels of the ends of an expanded interval, as fractions, for a sample of this size."""
-    tail = float(stats.norm.cdf(math.sqrt(size / (size - 1)) * stats.t.ppf(TAIL, size - 1)))
-    return [tail, 1 - tail]
 
 
 def _unknown(count: int) -> Interval:

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional
 
@@ -12,10 +12,6 @@ from grokphys.output import refuse_existing, write_bytes
 from grokphys.progress import progress
 from physics.checks import number, whole_number
 from physics.errors import InputError, OutputError
-
-if TYPE_CHECKING:
-    from grokphys.explorer.films import Film
-    from grokphys.explorer.runs.circles import CircleRun
 
 SMALLEST, LARGEST = 200, 4000
 """Smallest and largest width of a picture in pixels."""
@@ -81,7 +77,7 @@ def animate(
     return 0
 
 
-def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
+def _film(run: Any, view: str, frequency: int | None) -> Any:
     from analysis.circles.classes import recorded_operation
     from grokphys.explorer.runs.particles import particle_film
 

@@ -208,7 +208,3 @@ def command() -> int:
     os.environ["MPLBACKEND"] = "agg"  # a notebook passes on its own, which may not be installed here
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # file names need not be text
     return main()
-
-
-if __name__ == "__main__":
-    sys.exit(command())

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
@@ -38,21 +38,17 @@ SHADE = 0.72
 
 def class_colors(count: int) -> list[str]:
     """Return one color (#rrggbb) for each of `count` classes or tokens, as in the library's figures."""
-    return _hexadecimal(palette.class_colors(count)[:, :3])
+    return [to_hex(color) for color in palette.class_colors(count)]
 
 
 def line_colors(count: int) -> list[str]:
     """Return `class_colors`, darkened for thin lines and for text on a light background."""
-    return _hexadecimal(SHADE * palette.class_colors(count)[:, :3])
+    return [to_hex(SHADE * color[:3]) for color in palette.class_colors(count)]
 
 
 def text_colors(count: int) -> list[str]:
     """Return black or white for text on each of the `class_colors`; dark mode inverts both alike."""
     return [palette.ink_on(color) for color in palette.class_colors(count)]
-
-
-def _hexadecimal(rgb: NDArray[np.float64]) -> list[str]:
-    return ["#" + bytes(color).hex() for color in np.rint(255 * rgb).astype(np.uint8)]
 
 
 # -- panels ------------------------------------------------------------------------------------------------

@@ -20,10 +20,11 @@ early at decay 1 it is 0.41); for 31 tokens in three dimensions, six networks at
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas
+from matplotlib.figure import Figure
 from scipy.spatial import procrustes
 from scipy.stats import norm
 
@@ -38,9 +39,6 @@ from nets import ConstantAttention, train
 from nets.adiabatic import adiabatic_force
 from nets.architecture import EMBEDDING
 from physics import ParticleSystem, Trajectory, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CELL = ("tokens", "dim", "decay")
 STATES = ("actual", "converged")
