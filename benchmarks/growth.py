@@ -6,6 +6,7 @@ straight lines through the logarithms at the three largest sizes, where the pric
 
 import argparse
 import time
+import timeit
 import tracemalloc
 from pathlib import Path
 
@@ -14,7 +15,6 @@ import numpy as np
 import nets
 import physics
 from analysis import fit_trajectories
-from grokphys.bench.timing import seconds
 from grokphys.papers import charts
 
 HIDDEN = (100, 100)
@@ -25,7 +25,7 @@ STORES = 4  # parameters, two moments, and the initial ones
 def processor_time(call, rounds=5):
     """Return the least seconds of processor time of a call, whose kernels are compiled before."""
     call()
-    return min(seconds(call, time.process_time) for _ in range(rounds))
+    return min(timeit.repeat(call, timer=time.process_time, repeat=rounds, number=1))
 
 
 def peak_bytes(call):

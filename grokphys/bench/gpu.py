@@ -19,18 +19,15 @@ BOUNDS = {"float64": 1e-10, "float32": 1e-3}
 RATES: dict[str, Any] = {"learning_rate": 0.01, "weight_decay": 0.5}
 SHORT: dict[str, Any] = {"runs": 3, "steps": 5, "record": [5], "engine": "torch", **RATES}
 """Arguments of the training that is compared with the CPU."""
-
-
-def models() -> dict[str, nets.Model]:
-    """Return every kind of model, by its name; the transformer is smaller than by default."""
-    small = nets.TokenTransformer(23, 64, heads=2, width=64)
-    return {name: kind() for name, kind in MODELS.items()} | {"token-transformer": small}
+NETWORKS: dict[str, Any] = {name: kind() for name, kind in MODELS.items()}
+"""Every kind of model, by its name; the transformer is smaller than by default."""
+NETWORKS["token-transformer"] = nets.TokenTransformer(23, 64, heads=2, width=64)
 
 
 def agreement(effort: Effort) -> list[Row]:
     """Five steps of three networks of every model on both devices, in both number types, and again."""
     rows: list[Row] = []
-    for (dtype, bound), (name, model) in itertools.product(BOUNDS.items(), models().items()):
+    for (dtype, bound), (name, model) in itertools.product(BOUNDS.items(), NETWORKS.items()):
         observables = ("train_loss", "layers") if name != "image-mlp" else LOSSES
         first, second, cpu = (
             nets.train(model, device=device, dtype=dtype, observables=observables, **SHORT)
@@ -55,8 +52,7 @@ def steps(effort: Effort) -> list[Row]:
     rows: list[Row] = []
     sizes = (1, 100, 1000) if effort.part > 1 else (1, 100, 1000, 10_000)
     for members, name in itertools.product(sizes, ("constant-attention", "embedding-mlp")):
-        model = models()[name]
-        assert isinstance(model, nets.DenseModel)
+        model = NETWORKS[name]
         count = max(2, 200 // members)
         here, there = (
             nets.Training(model, runs=members, device=device, **RATES) for device in (DEVICE, "cpu")

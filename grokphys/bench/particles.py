@@ -1,15 +1,11 @@
 """`grokphys bench particles`: forces of many particles by the fast sum against the direct one, in one run."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import physics
 from grokphys.bench.timing import Effort, Row, compare
-
-Array = NDArray[Any]
 
 
 def fast_sum(effort: Effort) -> list[Row]:
@@ -18,7 +14,7 @@ def fast_sum(effort: Effort) -> list[Row]:
     for size in (199, 337) if effort.part > 1 else (199, 337, 499, 997):
         system, x = physics.ParticleSystem(size), np.random.default_rng(1).standard_normal((size, 2))
         both = {name: partial(physics.forces, x, system, method=name) for name in ("auto", "direct")}
-        forces: dict[str, Array] = {name: call() for name, call in both.items()}
+        forces = {name: call() for name, call in both.items()}
         error = float(np.abs(forces["auto"] - forces["direct"]).max() / np.abs(forces["direct"]).max())
         checks: Row = {"error": error, "target": "at most 1e-6", "met": error <= 1e-6}
         rounds = 1 if size > 500 else effort.rounds

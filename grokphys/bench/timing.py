@@ -2,8 +2,9 @@
 
 import os
 import platform
-import time
+import timeit
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numba
@@ -27,11 +28,8 @@ class Effort(NamedTuple):
 EFFORTS = {"quick": Effort(2, 20), "default": Effort(5, 1), "paper": Effort(15, 1)}
 
 
-def seconds(call: Call, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the seconds that one call of a function without arguments takes."""
-    began = clock()
-    call()
-    return clock() - began
+seconds: Callable[[Call], float] = partial(timeit.timeit, number=1)
+"""Function that returns the seconds that one call of a function without arguments takes."""
 
 
 def compare(
@@ -89,7 +87,6 @@ def compare(
     for name, times in took.items():
         ratios = np.array(times) / own
         spread = {"median": np.median(ratios), "least": ratios.min(), "most": ratios.max()}
-        spread = {key: float(value) for key, value in spread.items()}
         rows.append(row | {"reference": name, "reference_s": float(np.median(times)), "ratio": spread} | more)
     return rows
 

@@ -33,7 +33,7 @@ import physics
 from grokphys import models
 from grokphys.cli.simulate import simulate
 from grokphys.cli.train import train
-from physics.checks import choice, flag, number, short_text, whole_number
+from physics.checks import choice, flag, mapping, number, short_text, whole_number
 from physics.errors import FileFormatError, InputError
 
 Values = dict[str, Any]
@@ -155,18 +155,18 @@ def declaration(content: Mapping[str, Any]) -> Declaration:
     An `InputError` refuses a section that is unknown or of the wrong form, and a parameter that is
     declared in two sections.
     """
-    for name in _table("a configuration", content):
+    for name in mapping("a configuration", content):
         if name not in SECTIONS:
             raise InputError(_unknown(name, "a section of a sweep", SECTIONS))
     kind = choice("kind", content.get("kind"), ("simulate", "train"))
-    fixed, grid = _table("fixed", content.get("fixed", {})), _table("grid", content.get("grid", {}))
+    fixed, grid = mapping("fixed", content.get("fixed")), mapping("grid", content.get("grid"))
     for name, values in grid.items():
         if not isinstance(values, list) or not values:
             raise InputError(f"{name} of the grid must list at least one value, got {values!r}")
     tables = content.get("list", [])
     if not isinstance(tables, list):
         raise InputError(f"list must hold tables, each under [[list]], got {type(tables).__name__}")
-    tables = [_table("list", table) for table in tables]
+    tables = [mapping("list", table) for table in tables]
     listed = set(itertools.chain(*tables))
     for name in [name for name in (*fixed, *grid) if (name in fixed) + (name in grid) + (name in listed) > 1]:
         raise InputError(f"{name} must be in only one of fixed, grid and list, got it in two of them")
@@ -258,9 +258,3 @@ def _unknown(name: str, what: str, known: Iterable[str]) -> str:
     return f"{name} is not {what}; " + (
         f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
     )
-
-
-def _table(name: str, value: Any) -> Values:
-    if not isinstance(value, dict):
-        raise InputError(f"{name} must be a table of parameters, got {type(value).__name__}")
-    return dict(value)

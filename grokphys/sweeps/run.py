@@ -26,7 +26,7 @@ from grokphys.output import make_directory, refuse_unwritable
 from grokphys.sweeps.config import Declaration
 from grokphys.sweeps.index import index_path, program_of, write_index
 from grokphys.sweeps.pack import Pack, chosen_packs, program
-from grokphys.sweeps.work import Outcome, complete, settle
+from grokphys.sweeps.work import MOST_THREADS, Outcome, complete, settle
 from physics.checks import whole_number
 from physics.errors import InputError, InUseError
 from physics.trajectory.locks import LockedFile
@@ -61,10 +61,14 @@ class Report:
     failures: dict[str, str]
 
 
+def _tell(note: str) -> None:
+    tqdm.write(f"grokphys: {note}", file=sys.stderr)
+
+
 def run_sweep(
     declared: Declaration, directory: Path, *, workers: int = 1, scheduler: str | None = None,
     shard: str | None = None, retries: int = 2, verify: bool = False, progress: bool = False,
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], None] = _tell,
 ) -> Report:  # fmt: skip
     """Run a declared sweep into the files of a directory, and write its index.
 
@@ -104,7 +108,6 @@ def run_sweep(
     OutputError
         If the directory or the index cannot be written.
     """
-    tell = tell or _tell
     whole_number("workers", workers, 1)
     whole_number("retries", retries, 0)
     if scheduler is not None and workers != 1:
@@ -200,7 +203,7 @@ def _round(
     if client is None and workers == 1:
         yield from ((pack, settle(pack, directory)) for pack in packs)
         return
-    threads = 1 if client else max(1, cores() // workers)
+    threads = 1 if client else max(1, MOST_THREADS // workers)
     pool = contextlib.nullcontext(client.get_executor(pure=False)) if client else _processes(workers, threads)
     with pool as executor:
         pending = {executor.submit(settle, pack, directory, threads): pack for pack in packs}
@@ -248,11 +251,6 @@ def _begin(threads: int) -> None:
     threading.Thread(target=end, daemon=True).start()
 
 
-def cores() -> int:
-    """Return the number of processor cores that this process may use, which a batch system may limit."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def connected(address: str) -> Any:
     """Return a client of the Dask scheduler at an address such as ``tcp://host:8786``.
 
@@ -275,7 +273,3 @@ def connected(address: str) -> Any:
             "address that `dask scheduler` shows, and start some with `dask worker`"
         ) from None
     return client
-
-
-def _tell(note: str) -> None:
-    tqdm.write(f"grokphys: {note}", file=sys.stderr)

@@ -29,6 +29,7 @@ from physics.trajectory import Trajectory, load
 
 Finals = dict[str, NDArray[np.float64]]
 MOST_THREADS = numba.get_num_threads()
+"""Number of processor cores that this process may use, which a batch system may limit."""
 LARGE = ("gradient", "layers")
 """Beginnings of the names of observables that are large arrays and are not read."""
 

@@ -77,7 +77,7 @@ SMALL = {
 def cpu(monkeypatch):
     """Let the CPU stand for the device, and small models for all."""
     monkeypatch.setattr(gpu, "DEVICE", "cpu")
-    monkeypatch.setattr(gpu, "models", lambda: SMALL)
+    monkeypatch.setattr(gpu, "NETWORKS", SMALL)
 
 
 def test_devices_agree_and_steps_are_timed(cpu):

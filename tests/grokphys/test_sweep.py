@@ -145,7 +145,7 @@ def test_names_of_files_hash_what_is_run_and_nothing_else():
         ({"kind": "train", "fixed": {"learning_rat": 1}}, "did you mean learning_rate?"),
         ({"kind": "train", "list": [{"zzz": 1}]}, "zzz is not a parameter of train; known are model, tokens"),
         ({"kind": "train", "grid": {"seed": 1}}, "seed of the grid must list at least one value, got 1"),
-        ({"kind": "train", "fixed": [1]}, "fixed must be a table of parameters, got list"),
+        ({"kind": "train", "fixed": [1]}, "fixed must be a mapping, such as a dict, got [1]"),
         ({"kind": "train", "list": {"seed": 1}}, "list must hold tables, each under [[list]], got dict"),
         ({"kind": "train", "fixed": {"seed": 1}, "list": [{"seed": 2}]}, "seed must be in only one of fixed"),
         ({"kind": "train", "fixed": {"out": "x"}}, "out is not a parameter of train"),
