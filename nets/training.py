@@ -459,7 +459,7 @@ def train(
     recorded_steps = set(schedule.tolist())
     tracked = range(0, steps + 1, steps if chosen.track is None else whole_number("track", chosen.track, 1))
     events = sorted(recorded_steps | set(tracked))
-    if stop is not None and stop != "thresholds" and not callable(stop):
+    if not (stop is None or callable(stop) or (isinstance(stop, str) and stop == "thresholds")):
         raise InputError(f"stop must be 'thresholds', a callable or None, got {short_text(stop)}")
     if stop == "thresholds" and not chosen.thresholds:
         raise InputError("stop must be None or a callable without thresholds, got 'thresholds'")

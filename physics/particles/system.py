@@ -94,7 +94,7 @@ class ParticleSystem(MovedByForces):
     (20,)
     """
 
-    tokens: Any = None  # __post_init__ sets the default
+    tokens: int = None  # type: ignore[assignment]  # __post_init__ sets the default
     dim: int = 2
     attraction: float = 1.0
     repulsion: float = 1.0

@@ -365,7 +365,7 @@ class Operation(Value):
     [0, 1, 2, 2, 0, 1]
     """
 
-    tokens: Any = None  # __post_init__ sets the default
+    tokens: int = None  # type: ignore[assignment]  # __post_init__ sets the default
     modulus: int | None = None
     group: FiniteGroup | None = None
 

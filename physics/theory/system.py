@@ -368,7 +368,7 @@ class EffectiveTheory(Value):
     [1.0, 1.0, 1.0]
     """
 
-    tokens: Any = None  # __post_init__ sets the default
+    tokens: int = None  # type: ignore[assignment]  # __post_init__ sets the default
     dim: int = 1
     pairs: Any = None
     modulus: int | None = None

@@ -42,5 +42,5 @@ def test_bits_do_not_depend_on_the_threads_of_blas(python):
         python(BITS, env={**os.environ, **dict.fromkeys(names, str(threads))}).stdout.splitlines()
         for threads in (1, 2)
     )
-    assert len(one) == 9
+    assert len(one) == 8
     assert one == two

@@ -212,7 +212,7 @@ def test_a_log_that_is_cut_goes_on_behind_the_step(tmp_path):
     followed = physics.load(tmp_path / "t.h5.partial")
     with FileRecorder(path, LAYOUT, {}, resume=True, until=4) as recorder:
         assert (recorder.frames, recorder.last_step) == (5, 4)
-        assert recorder.frame(-1).tolist() == [[[4.0], [4.0], [4.0]]]
+        assert recorder.resumed.final.tolist() == [[[4.0], [4.0], [4.0]]]
         assert followed.refresh() == -3
         record(recorder, 5, 5)
         assert followed.refresh() == 5
