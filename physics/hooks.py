@@ -26,8 +26,9 @@ def check_hooks(callback: Callback | None, progress: Progress) -> None:
     if callback is not None and not callable(callback):
         raise InputError(f"callback must be a function of a frame or None, got {short_text(callback)}")
     if not callable(progress) and not isinstance(progress, bool | np.bool_):
-        need = "True, False or a function of (done, total)"
-        raise InputError(f"progress must be {need}, got {short_text(progress)}")
+        raise InputError(
+            f"progress must be True, False or a function of (done, total), got {short_text(progress)}"
+        )
 
 
 def goes_on(

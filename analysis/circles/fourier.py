@@ -105,17 +105,14 @@ def frequency_norms(E: Any) -> NDArray[np.float64]:
     return np.asarray(np.ldexp(np.sqrt(squares), exponent[..., 0]))
 
 
-def signals_and_final(
-    trajectory: Trajectory, megabytes: float = 32.0, runs: Any = slice(None)
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def signals_and_final(trajectory: Trajectory, runs: Any = slice(None)) -> tuple[Array, NDArray[Any]]:
     """Return the signals of all frames (runs, frames, K), and the last frame, from one pass.
 
-    The last frame (runs, tokens, dim) has the number type of the trajectory. Blocks of about `megabytes` are
-    read at a time. An `InputError` names the first frame of `runs`, by default all, whose signals are not
-    finite.
+    The last frame (runs, tokens, dim) has the number type of the trajectory, which is read block by block. An
+    `InputError` names the first frame of `runs`, by default all, whose signals are not finite.
     """
     parts, final = [], np.empty(0)
-    for _, block in trajectory.blocks(megabytes):
+    for _, block in trajectory.blocks():
         parts.append(_block_signals(block))
         final = block[:, -1].copy()
     signals = np.concatenate(parts, axis=1)

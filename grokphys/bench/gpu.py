@@ -29,18 +29,18 @@ def agreement(effort: Effort) -> list[Row]:
     rows: list[Row] = []
     for (dtype, bound), (name, model) in itertools.product(BOUNDS.items(), NETWORKS.items()):
         observables = ("train_loss", "layers") if name != "image-mlp" else LOSSES
-        first, second, cpu = (
+        trained = (
             nets.train(model, device=device, dtype=dtype, observables=observables, **SHORT)
             for device in (DEVICE, DEVICE, "cpu")
         )
-        values: list[Any] = [(first.final, second.final, cpu.final)]
-        values += [
-            tuple(run.observables[key][:, -1] for run in (first, second, cpu)) for key in cpu.observables
-        ]
-        error = max(
-            float(np.abs(here - there).max() / max(np.abs(there).max(), 1e-12)) for here, _, there in values
+        first, second, cpu = (
+            [run.final, *(values[:, -1] for values in run.observables.values())] for run in trained
         )
-        again = all(np.array_equal(here, same) for here, same, _ in values)
+        error = max(
+            float(np.abs(here - there).max() / max(np.abs(there).max(), 1e-12))
+            for here, there in zip(first, cpu, strict=True)
+        )
+        again = all(map(np.array_equal, first, second))
         what = f"{name}, {dtype}, five steps against the CPU"
         row: Row = {"what": what, "error": error, "same_bits_again": again}
         rows.append(row | {"target": f"at most {bound:g}", "met": error <= bound})

@@ -141,11 +141,6 @@ def choice(label: str, options: Any, default: Any = None, **more: Any) -> Any:
     return parameter(Select, label, first, options=choices(options), **more)
 
 
-def one_of(label: str, categories: list[str], default: str, **options: Any) -> Any:
-    """Return the field of one of some words that a slider chooses."""
-    return parameter(CategoricalSlider, label, default, categories=categories, **options)
-
-
 def switch(label: str, default: bool = False, **options: Any) -> Any:
     """Return the field of a truth value."""
     return parameter(Checkbox, label, default, **options)

@@ -101,15 +101,10 @@ def is_circle(E: Any, *, threshold: float = 1.2) -> Mask:
     circle = np.asarray(circle_ratio(E) < limit)
     positions = point_sets("E", E)
     if positions.shape[-1] > 2:
-        circle[circle] = _in_a_plane(positions[circle])
+        with one_blas_thread:
+            squares = np.linalg.svd(in_range(positions[circle], (1, 2)), compute_uv=False) ** 2
+        circle[circle] = squares[:, 2:].sum(axis=1) <= OUT_OF_PLANE * squares.sum(axis=1)
     return circle[()]
-
-
-@one_blas_thread
-def _in_a_plane(positions: Array) -> Mask:
-    """Return which of the nonzero point sets (sets, tokens, dim) lie close to a plane through the origin."""
-    squares = np.linalg.svd(in_range(positions, (1, 2)), compute_uv=False) ** 2
-    return np.asarray(squares[:, 2:].sum(axis=1) <= OUT_OF_PLANE * squares.sum(axis=1))
 
 
 def grid_imperfections(

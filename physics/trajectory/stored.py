@@ -436,9 +436,8 @@ def _written(group: h5py.Group, name: str, values: Any, *like: Any, grows: bool 
     rows = values if like else values.__getitem__
     stored = np.dtype("i1") if dtype.kind == "b" else dtype
     chunks = chunk_shape(shape, stored.itemsize)
-    options: dict[str, Any] = {"chunks": chunks, "fletcher32": True}
-    if grows:
-        options["maxshape"] = (None, *shape[1:])
+    largest = (None, *shape[1:]) if grows else None
+    options: dict[str, Any] = {"maxshape": largest, "chunks": chunks, "fletcher32": True}
     if stored.kind in "iu":
         options |= {"compression": "gzip", "compression_opts": 1, "shuffle": True}
     dataset = group.create_dataset(name, shape=shape, dtype=stored, **options)

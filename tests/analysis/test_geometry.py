@@ -1,6 +1,7 @@
 """The geometry of circles, and the ablation of neurons."""
 
 import math
+from functools import partialmethod
 
 import numpy as np
 import pytest
@@ -121,7 +122,7 @@ def test_effective_dimension():
 
 
 @pytest.mark.parametrize(("p", "dtype", "error"), [(11, np.float32, 1e-6), (12, np.float64, 1e-13)])
-def test_signals_of_a_trajectory_are_those_of_its_frames(tmp_path, p, dtype, error):
+def test_signals_of_a_trajectory_are_those_of_its_frames(tmp_path, p, dtype, error, monkeypatch):
     E = np.random.default_rng(0).standard_normal((2, 70, p, 9)).astype(dtype) + dtype(3)
     Trajectory(E, np.arange(70)).save(tmp_path / "t.h5")
     stored = load(tmp_path / "t.h5")
@@ -131,7 +132,8 @@ def test_signals_of_a_trajectory_are_those_of_its_frames(tmp_path, p, dtype, err
         assert (found.dims, found.dtype) == (("run", "step", "frequency"), np.float64)
         np.testing.assert_allclose(found, expected, atol=error * float(expected.max()))
     assert stored._cache is None, "the file was not read as a whole"
-    small, final = signals_and_final(stored, megabytes=0.01)
+    monkeypatch.setattr(Trajectory, "blocks", partialmethod(Trajectory.blocks, megabytes=0.01))
+    small, final = signals_and_final(stored)
     np.testing.assert_allclose(small, found, rtol=1e-5)
     np.testing.assert_array_equal(final, stored.final)
 

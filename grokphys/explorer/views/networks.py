@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from bokeh.models import CategoricalSlider
 
 import analysis
 import nets
@@ -14,7 +15,7 @@ from grokphys.explorer.films import Array, Film, Lines, Panel, Scene, film, seri
 from grokphys.explorer.runs import common
 from grokphys.explorer.runs.common import TRAINING, Start, TrainingRun, arguments, plane_axes
 from grokphys.explorer.runs.particles import ParticleRun
-from grokphys.explorer.view import LARGEST_SEED, View, choice, number, one_of, slider
+from grokphys.explorer.view import LARGEST_SEED, View, choice, number, parameter, slider
 
 Bounds = tuple[float, float, float, float]
 RESOLUTION = 72
@@ -249,8 +250,8 @@ class Parameters:
     dim: int = slider("dimensions D", 2, 1, 16)
     hidden: int = slider("hidden units", 32, 4, 256, 4)
     seed: int = number("seed", 0, 0, LARGEST_SEED)
-    rate: str = one_of(
-        "learning rate", RATES, "0.01", role="live",
+    rate: str = parameter(
+        CategoricalSlider, "learning rate", "0.01", categories=RATES, role="live",
         heading=("Optimizer (AdamW)", ("learning rate", "weight decay")),
     )  # fmt: skip
     decay: float = slider("weight decay", 1.0, 0, 5, 0.05, role="live")
