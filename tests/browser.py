@@ -51,7 +51,7 @@ class Server:
     """`grokphys explore` in a process of its own."""
 
     def __init__(self, *arguments, port=0, browser=False, **variables):
-        command = [sys.executable, "-m", "grokphys.cli.main", "explore", *map(str, arguments)]
+        command = [sys.executable, "-m", "grokphys", "explore", *map(str, arguments)]
         command += ["--browser" if browser else "--no-browser", "--port", str(port)]
         self.process = subprocess.Popen(
             command,

@@ -461,7 +461,7 @@ def test_a_partial_file_is_resumed_or_begun_anew(kept, sound, tmp_path, monkeypa
 
 
 def sweep_process(config, out, *options, **more):
-    command = [sys.executable, "-m", "grokphys.cli.main", "sweep", str(config), "--directory", str(out)]
+    command = [sys.executable, "-m", "grokphys", "sweep", str(config), "--directory", str(out)]
     command += options
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
 
