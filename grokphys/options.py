@@ -120,13 +120,7 @@ def structures_of(trajectory: Trajectory, final: Any, runs: Any = None) -> tuple
     str
         A line of text about the structures, which is empty if these are None.
     """
-    from analysis.circles.classes import (
-        UNPAIRED,
-        blown_text,
-        class_names,
-        recorded_operation,
-        structures_by,
-    )
+    from analysis.circles.classes import UNPAIRED, blown_text, class_names, recorded_operation, structures_by
     from physics.theory.operations import Operation
 
     parameters = trajectory.parameters

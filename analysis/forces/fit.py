@@ -6,16 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize
 
-from analysis.forces.basis import (
-    SCREENING,
-    Basis,
-    Extent,
-    Named,
-    Terms,
-    checked_basis,
-    one_body,
-    terms_of,
-)
+from analysis.forces.basis import SCREENING, Basis, Extent, Named, Terms, checked_basis, one_body, terms_of
 from analysis.forces.frames import ROUNDING, Frames, Projection, Sites, checked_windows, frames_of
 from analysis.forces.law import ForceLaw, WindowFit, by_network
 from analysis.forces.moments import Moments, directions, moments_of
