@@ -102,7 +102,9 @@ def passes(decay, circles, limit):
 def log_critical(table, p, kind, *, single=False):
     """Return the logarithm of the critical decay of a kind, or that of a single circle."""
     rows, limit = evidence.where(table, p=p, kind=kind), 2.0 if single else (p - 1) / 4
-    second = bool(single and rows["network"].max() > FIRST[-1])
+    if not single:  # the second look is at the decay of a single circle alone
+        rows = {name: values[rows["network"] <= FIRST[-1]] for name, values in rows.items()}
+    second = bool(rows["network"].max() > FIRST[-1])
     columns = rows["decay"], rows["circles"]
     return evidence.jackknife(
         lambda x, y: passes(x, y, limit), *columns, level=LEVELS[second], groups=rows["network"]
