@@ -418,7 +418,7 @@ class Trajectory(Printed):
             labeled by `run_numbers`, and the frames also by their "time". An observable with one of these
             names, such as "time", is called "observable_time". Variables have a "long_name" and "units", and
             the attributes of the dataset say as JSON how it was made, so that ``to_zarr`` and ``to_netcdf``
-            keep it. A variable is a table of pandas by ``to_xarray()["positions"].to_dataframe()``.
+            keep it.
 
         Examples
         --------
@@ -480,6 +480,56 @@ class Trajectory(Printed):
                 head = f"step={self.steps[index]} time={self.times[index]}"
                 print(len(labels), f"Properties=id:I:1:run:I:1:pos:R:3 {head}", sep="\n", file=file)
                 np.savetxt(file, np.column_stack([labels, points]), fmt=["%d", "%d", "%.9g", "%.9g", "%.9g"])
+
+    def to_dataframe(self, *observables: str) -> Any:
+        """Return positions or observables as a table.
+
+        Parameters
+        ----------
+        *observables : str
+            Names of observables that were measured at the same steps. Without names, positions are returned.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Without names, rows are (run, step, token), and columns are the time and the coordinates x0, x1,
+            …. With names, rows are (run, step), and columns are the time and the observables: ``name``, or
+            ``name_0``, ``name_1``, … if they have components. An observable "time" is called
+            "observable_time".
+
+        Raises
+        ------
+        InputError
+            If there is no such observable, or they were measured at different steps.
+
+        Examples
+        --------
+        >>> import physics
+        >>> trajectory = physics.simulate(steps=2, runs=3, observables=["circle_ratio"])
+        >>> trajectory.to_dataframe("circle_ratio").shape, list(trajectory.to_dataframe())
+        ((9, 2), ['time', 'x0', 'x1'])
+        """
+        import pandas
+
+        steps, times = self.clock(observables[0]) if observables else (self.steps, self.times)
+        axes = {"run": self.run_numbers, "step": steps}
+        columns: dict[str, NDArray[Any]] = {}
+        for name in observables:
+            if name not in self.observables:
+                need = f"recorded in the trajectory ({header.listed(self.observables)})"
+                raise InputError(f"observables of a table must be {need}, got {name!r}")
+            if not np.array_equal(self.clock(name)[0], steps):
+                got = f"{name!r} at others"
+                raise InputError(f"observables of one table must be measured at the same steps, got {got}")
+            values, label = self.observables[name], _label(name, ("time",), self.observables)
+            for index in np.ndindex(values.shape[2:]):
+                columns["_".join([label, *map(str, index)])] = values[:, :, *index].ravel()
+        if not observables:
+            axes["token"] = np.arange(self.tokens)
+            columns = {f"x{k}": self.positions[..., k].ravel() for k in range(self.dim)}
+        rows = pandas.MultiIndex.from_product(axes.values(), names=axes.keys())
+        of_rows = np.tile(np.repeat(times, 1 if observables else self.tokens), self.runs)
+        return pandas.DataFrame({"time": of_rows, **columns}, index=rows)
 
     def plot(self, what: str = "positions", ax: Any = None, **options: Any) -> Any:
         """Draw one figure of the trajectory; see `analysis.plots.signals.show_trajectory`.

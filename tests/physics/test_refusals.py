@@ -126,6 +126,8 @@ REFUSED = [
     (lambda: Trajectory(FRAMES, [0, 1, 2], observables={"a": np.zeros((2, 4))}), "observables['a']"),
     (lambda: MOVES.frame(3), "frame"),
     (lambda: MOVES.run(-2), "run"),
+    (lambda: MOVES.to_dataframe("size"), "observables"),
+    (lambda: MOVES.to_dataframe("a", "b"), "observables"),
 ]
 
 

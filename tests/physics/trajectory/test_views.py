@@ -170,6 +170,28 @@ def test_a_dataset_has_the_numbers_of_the_runs_and_the_clocks(made):
     )
 
 
+def test_a_table_of_positions_has_a_row_for_each_token(made):
+    pandas = pytest.importorskip("pandas")
+    table = made.to_dataframe()
+    assert table.index.names == ["run", "step", "token"]
+    assert list(table.columns) == ["time", "x0", "x1"]
+    assert len(table) == 4 * 3 * 5
+    row = table.loc[(3, 15, 2)]
+    np.testing.assert_array_equal(row, [1.5, *trajectory().positions[1, 2, 2]])
+    assert isinstance(table, pandas.DataFrame)
+
+
+def test_a_table_of_observables_has_a_row_for_each_frame(made):
+    pytest.importorskip("pandas")
+    table = made.to_dataframe("loss", "circle")
+    assert table.index.names == ["run", "step"]
+    row = table.loc[(5, 10)]
+    assert (row["time"], row["loss"], row["circle"]) == (1.0, trajectory().observables["loss"][3, 1], False)
+    spectrum = made.to_dataframe("spectrum")
+    assert list(spectrum.columns) == ["time", "spectrum_0", "spectrum_1", "spectrum_2"]
+    np.testing.assert_array_equal(spectrum.loc[(4, 3)], [0.3, *trajectory().observables["spectrum"][2, 0]])
+
+
 def test_text_and_page_list_the_observables_without_reading_them(made, tmp_path):
     lines = repr(made).splitlines()
     kind = type(made).__name__
