@@ -22,6 +22,9 @@ and they are what is judged; the run is not continued.
 
 A network counts if it generalizes, with a held-out accuracy of at least 0.9, and if not all of its circles
 survive; the others have nothing to tell.
+
+Octaves and sums apart, and other parts of the largest signal, were looked at after the verdict. No rule
+judges them.
 """
 
 import json
@@ -55,12 +58,15 @@ def rows_of(kind, part):
     ]
 
 
-def relations(alive, tokens=TOKENS):
-    """Return the numbers of odd relations of three among survivors (networks, K), and those by chance."""
+def relations(alive, tokens=TOKENS, sizes=(2, 3)):
+    """Return the numbers of odd relations of three among survivors (networks, K), and those by chance.
+
+    Relations of two frequencies are octaves, and those of three are sums.
+    """
     K = alive.shape[1]
     related = [
         (np.array(chosen) - 1, size)
-        for size in (2, 3)
+        for size in sizes
         for chosen in combinations(range(1, K + 1), size)
         if is_relation(chosen, tokens)
     ]
@@ -79,13 +85,16 @@ def is_relation(chosen, tokens):
     return 0 in {(a + b + c) % tokens, (a + b - c) % tokens, (a - b + c) % tokens, (a - b - c) % tokens}
 
 
-def frequency(rows, kind):
-    """Return the logarithm of the frequency of odd relations of three, over that by chance."""
+def frequency(rows, kind, sizes=(2, 3), least=0.5):
+    """Return the logarithm of the frequency of odd relations of three, over that by chance.
+
+    A frequency survives whose signal exceeds the part `least` of the largest.
+    """
     own = [row for row in rows if row["kind"] == kind and row["accuracy"] >= 0.9]
     signals = np.array([row["signals"] for row in own])
-    alive = signals > signals.max(axis=1, keepdims=True) / 2
-    alive = alive[~alive.all(axis=1)]
-    return evidence.jackknife(lambda x, y: np.log(x.sum() / y.sum()), *relations(alive), level=LEVEL)
+    alive = signals > signals.max(axis=1, keepdims=True) * least
+    counts = relations(alive[~alive.all(axis=1)], sizes=sizes)
+    return evidence.jackknife(lambda x, y: np.log(x.sum() / y.sum()), *counts, level=LEVEL)
 
 
 def main():
@@ -100,6 +109,11 @@ def main():
     for kind, found in (("tanh", odd), ("tanh with biases", biased)):
         print(kind, found.map(np.exp).format(2), found.count, "networks")
     print("ratio", evidence.difference(odd, biased).map(np.exp).format(2))
+    for kind in ("tanh", "tanh with biases"):
+        for name, sizes in (("octaves", (2,)), ("sums", (3,))):
+            print(kind, name, frequency(rows, kind, sizes).map(np.exp).format(2))
+        others = {least: frequency(rows, kind, least=least) for least in (0.4, 0.6, 0.7)}
+        print(kind, {least: found.map(np.exp).format(2) for least, found in others.items()})
 
 
 if __name__ == "__main__":
