@@ -247,7 +247,9 @@ INTERVAL = "{estimate:.2f} [{low:.2f}, {high:.2f}]".format
 )  # fmt: skip
 def test_headlines_of_findings(page, recipe, claim, said):
     found = claims(recipe)[claim]
-    assert said(**found, percent=100 * found["estimate"]) in text_of(f"findings/{page}")
+    own, filled, _ = text_of(f"findings/{page}").partition("## The claims")  # these are filled in
+    assert filled
+    assert said(**found, percent=100 * found["estimate"]) in own
 
 
 @pytest.mark.parametrize(
@@ -373,6 +375,8 @@ def test_parity_moves_the_critical_decay():
         assert said.format(told(**vars(found.map(np.exp)), n=n)) in page
     assert np.exp(parity.low) >= 10
     assert np.exp(biases.low) < 0.5 < np.exp(biases.high) < 2
+    odd, even = (module.log_critical(rows, 31, kind) for kind in ("tanh", "SiLU"))
+    assert f"the ratio is {told(**vars(evidence.difference(odd, even).map(np.exp)), n=0)}." in page
     for kind, single in (("SiLU", True), ("tanh", False)):
         small, large = (module.log_critical(rows, p, kind, single=single) for p in (23, 31))
         assert f"from {np.exp(small.estimate):.1f} to {np.exp(large.estimate):.1f}" in page
@@ -385,6 +389,16 @@ def test_parity_moves_the_critical_decay():
     assert all(means["tanh with biases", decay] < means["tanh", decay] for decay in (2.0, 3.0, 4.0, 5.0, 6.0))
     assert round(means["SiLU", 0.5]) == 4
     assert round(means["SiLU", 10.0]) == 1
+    least, again = [], []
+    for p, kind in ((23, "tanh"), (31, "tanh"), (23, "tanh with biases")):
+        own = {
+            decay: 200 * np.mean(evidence.where(rows, p=p, kind=kind, decay=decay)["circles"]) / (p - 1)
+            for decay in (4.0, 5.0, 6.0, 8.0)
+        }
+        least.append(min(own.values()))
+        again.append(own[8.0])
+    assert "{:.0f} % of all for p = 23, {:.0f} % for p = 31, and {:.0f} % with".format(*least) in page
+    assert f"it is {min(again):.0f} to {max(again):.0f} % again" in page
     for p in (23, 31):
         own = evidence.where(rows, p=p, kind="tanh")
         assert (own["accuracy"][(own["decay"] >= 0.5) & (own["decay"] <= 5)] > 0.9).all()
@@ -400,6 +414,17 @@ def test_survivors_of_odd_networks_have_more_odd_relations(monkeypatch):
         assert said.format(INTERVAL(**vars(found.map(np.exp)))) in page
     assert odd.low > 0
     assert ratio.low > 0
+    parts = [
+        [INTERVAL(**vars(module.frequency(rows, kind, sizes).map(np.exp))) for sizes in ((2,), (3,))]
+        for kind in ("tanh", "tanh with biases")
+    ]
+    for said, found in zip(
+        ("there are {} times as many octaves as by chance, but {} times", "is not odd, {} and {}."), parts,
+        strict=True,
+    ):  # fmt: skip
+        assert said.format(*found) in page
+    others = [np.exp(module.frequency(rows, "tanh", least=least).estimate) for least in (0.4, 0.6, 0.7)]
+    assert "together are {:.2f}, {:.2f} and {:.2f} times".format(*others) in page
 
 
 def test_odd_relations_of_random_sets_are_those_by_chance(monkeypatch):
