@@ -155,7 +155,8 @@ def declaration(content: Mapping[str, Any]) -> Declaration:
     An `InputError` refuses a section that is unknown or of the wrong form, and a parameter that is
     declared in two sections.
     """
-    for name in mapping("a configuration", content):
+    content = mapping("a configuration", content)
+    for name in content:
         if name not in SECTIONS:
             raise InputError(_unknown(name, "a section of a sweep", SECTIONS))
     kind = choice("kind", content.get("kind"), ("simulate", "train"))
@@ -185,8 +186,8 @@ def resolved(kind: str, given: Mapping[str, Any]) -> Values:
     for name in given:
         if name not in table:
             raise InputError(_unknown(name, f"a parameter of {given.get('system', kind)}", table))
-    return {
-        name: coerced(name, given[name], annotation) if name in given else default
+    return {  # null is allowed where it is the default, such as that of tokens
+        name: default if given.get(name, default) is default else coerced(name, given[name], annotation)
         for name, (annotation, default) in table.items()
     }
 

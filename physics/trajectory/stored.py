@@ -116,7 +116,11 @@ class StoredTrajectory(Trajectory):
         return self._rows(name, frames)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Trajectory, **self._arguments()), ()
+        return _in_memory, (self._arguments(),)  # which `copy.deepcopy` copies, as it would no partial
+
+
+def _in_memory(arguments: dict[str, Any]) -> Trajectory:
+    return Trajectory(**arguments)
 
 
 def _by_run(rows: NDArray[Any]) -> NDArray[Any]:
@@ -471,7 +475,7 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
     """Create and return a dimension scale: a dataset of `values` (n,) that labels an axis of others."""
-    dataset = _written(group, name, values, grows=False)
+    dataset = _written(group, name, values, grows=not len(values))  # no chunk fits into an empty dataset
     dataset.make_scale(name)
     return dataset
 

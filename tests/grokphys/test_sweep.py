@@ -118,6 +118,8 @@ def test_toml_and_json_declare_the_same(tmp_path, config):
 
 
 def test_lists_and_grids_span_the_cells():
+    sizes = declaration({"kind": "simulate", "grid": {"tokens": [None, 5]}}).cells
+    assert [cell.parameters["tokens"] for cell in sizes] == [None, 5], "null is the default, 17"
     listed = {"list": [{"tokens": 5}, {"tokens": 7, "dim": 3}], "grid": {"alignment": [0, 1]}}
     declared = declaration({"kind": "simulate", "fixed": {"first_run": 2, "runs": 4}} | listed)
     assert declared.axes == ("entry", "alignment")
@@ -140,6 +142,7 @@ def test_names_of_files_hash_what_is_run_and_nothing_else():
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
+        (None, "kind must be one of 'simulate', 'train', got None"),
         ({"knid": "train"}, "knid is not a section of a sweep; did you mean kind?"),
         ({"kind": "dance"}, "kind must be one of 'simulate', 'train', got 'dance'"),
         ({"kind": "train", "fixed": {"learning_rat": 1}}, "did you mean learning_rate?"),
@@ -246,6 +249,8 @@ def test_shards_are_disjoint_and_together_whole(sound, tmp_path):
         report, _ = run(SIMULATE, tmp_path / "parts", shard=part)
         assert report.counts == {"computed": 2}
         assert len(open_sweep(report.index)["run"]) == report.runs
+    report, _ = run(SIMULATE, tmp_path / "parts", shard="5/5")  # of four packs
+    assert report.runs == len(open_sweep(report.index, unstack=True)["run"]) == 0
     report, told = run(SIMULATE, tmp_path / "parts")
     assert (report.counts, told) == ({"found": 4}, []), "the indices of the shards know all"
     same(tmp_path / "parts", sound)

@@ -1,3 +1,4 @@
+import copy
 import os
 import pickle
 
@@ -45,6 +46,9 @@ def test_a_saved_trajectory_comes_back(tmp_path, dtype):
     found = physics.load(tmp_path / "t.h5")
     assert found == original
     assert [p.name for p in tmp_path.iterdir()] == ["t.h5"]
+    copied = copy.deepcopy(found)
+    copied.positions[...], copied.parameters["program"] = 0.0, "another"
+    assert found == original, "a copy shares nothing with it"
     content = pickle.dumps(found)
     (tmp_path / "t.h5").unlink()
     assert pickle.loads(content) == original
