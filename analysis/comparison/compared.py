@@ -820,7 +820,7 @@ def compare(
     """
     delta, align = number("delta", delta, above=0.0), choice("align", align, ALIGNMENTS)
     pair = list(names) if np.iterable(names) and not isinstance(names, str) else []
-    if len(pair) != 2 or pair[0] == pair[1] or not all(isinstance(name, str) for name in pair):
+    if len(pair) != 2 or not all(isinstance(name, str) for name in pair) or pair[0] == pair[1]:
         raise InputError(f"names must be two different names, got {short_text(names)}")
     for name, value, kind, need in (
         ("symmetry", symmetry, Symmetry, "a Symmetry"),

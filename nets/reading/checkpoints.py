@@ -235,7 +235,10 @@ def from_frames(
 
 def _numbers(value: Any) -> NDArray[Any]:
     """Return a tensor or array as an array of float32 or float64."""
-    array = numbers_of(value.cpu() if hasattr(value, "cpu") else np.asarray(value))
+    array = value.cpu() if hasattr(value, "cpu") else np.asarray(value)
+    if array.dtype == object:
+        raise TypeError
+    array = numbers_of(array)
     if array.dtype.kind not in "biuf":
         raise TypeError
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

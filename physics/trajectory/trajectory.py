@@ -500,7 +500,8 @@ class Trajectory(Printed):
         Raises
         ------
         InputError
-            If there is no such observable, or they were measured at different steps.
+            If there is no such observable, they were measured at different steps, or two of their columns
+            have one name.
 
         Examples
         --------
@@ -511,19 +512,22 @@ class Trajectory(Printed):
         """
         import pandas
 
-        steps, times = self.clock(observables[0]) if observables else (self.steps, self.times)
+        steps, times = self.clock(str(observables[0])) if observables else (self.steps, self.times)
         axes = {"run": self.run_numbers, "step": steps}
         columns: dict[str, NDArray[Any]] = {}
         for name in observables:
-            if name not in self.observables:
+            if not isinstance(name, str) or name not in self.observables:
                 need = f"recorded in the trajectory ({header.listed(self.observables)})"
-                raise InputError(f"observables of a table must be {need}, got {name!r}")
+                raise InputError(f"observables of a table must be {need}, got {short_text(name)}")
             if not np.array_equal(self.clock(name)[0], steps):
                 got = f"{name!r} at others"
                 raise InputError(f"observables of one table must be measured at the same steps, got {got}")
             values, label = self.observables[name], _label(name, ("time",), self.observables)
             for index in np.ndindex(values.shape[2:]):
-                columns["_".join([label, *map(str, index)])] = values[:, :, *index].ravel()
+                column = "_".join([label, *map(str, index)])
+                if column in columns:
+                    raise InputError(f"observables of one table must differ in columns, got two {column!r}")
+                columns[column] = values[:, :, *index].ravel()
         if not observables:
             axes["token"] = np.arange(self.tokens)
             columns = {f"x{k}": self.positions[..., k].ravel() for k in range(self.dim)}

@@ -139,6 +139,7 @@ REFUSED = [
     (lambda: permutation_p_value([0.0, 1.0], [1.0, np.nan]), "second"),
     (lambda: analysis.correlation(range(5), range(5), groups=[1, 2, 3]), "groups"),
     (lambda: analysis.compare(MOVES, MOVES, names=5), "names"),
+    (lambda: analysis.compare(MOVES, MOVES, names=np.ones((2, 2))), "names"),
 ]
 # fmt: on
 

@@ -122,10 +122,11 @@ def test_from_frames():
         [(0, np.zeros((7, 2), complex))],
         np.zeros((3, 7, 2)),
         [(0, "x")],
+        [(0, None)],
     ):
         with pytest.raises(InputError):
             nets.from_frames(wrong)
-    for measured in ([1.0], [1.0, 2.0, 3.0, 4.0], 1.0):
+    for measured in ([1.0], [1.0, 2.0, 3.0, 4.0], 1.0, [1.0, 2.0, {}]):
         with pytest.raises(InputError, match="observables"):
             nets.from_frames(frames, observables={"loss": measured})
     with pytest.raises(InputError, match="modulus"):

@@ -127,6 +127,7 @@ REFUSED = [
     (lambda: MOVES.frame(3), "frame"),
     (lambda: MOVES.run(-2), "run"),
     (lambda: MOVES.to_dataframe("size"), "observables"),
+    (lambda: MOVES.to_dataframe(["a"]), "observables"),
     (lambda: MOVES.to_dataframe("a", "b"), "observables"),
 ]
 

@@ -190,6 +190,10 @@ def test_a_table_of_observables_has_a_row_for_each_frame(made):
     spectrum = made.to_dataframe("spectrum")
     assert list(spectrum.columns) == ["time", "spectrum_0", "spectrum_1", "spectrum_2"]
     np.testing.assert_array_equal(spectrum.loc[(4, 3)], [0.3, *trajectory().observables["spectrum"][2, 0]])
+    names = {"v": np.zeros((1, 1, 2)), "v_0": np.ones((1, 1))}
+    alike = Trajectory(np.zeros((1, 1, 3, 2)), [0], observables=names)
+    with pytest.raises(InputError, match="v_0"):
+        alike.to_dataframe("v", "v_0")
 
 
 def test_text_and_page_list_the_observables_without_reading_them(made, tmp_path):
