@@ -104,6 +104,7 @@ sweep sweep.toml --directory sweep
 reproduce liu-4c ding-2 --budget quick --directory figures
 bench particles --budget quick --directory bench
 demo --runs 3 --steps 10 --directory demo
+arena --tracks survivors --out arena
 """
 
 
