@@ -106,7 +106,7 @@ class Training:
         if self.batch_size is not None:
             self.batch_size = whole_number("batch_size", self.batch_size, 1, size)
         parts = chosen.engine, self.ensemble, self._optimizer(self._rates)
-        where = chosen.dtype, str(chosen.device)[:80], chosen.chunk  # an array is refused as what it shows
+        where = chosen.dtype, chosen.device, chosen.chunk
         self.machine = choose_engine(*parts, *where, stable_gradient=chosen.stable_gradient)
         self._pace, self.step = 1, 0
         self._most = 10**9 if self.batch_size is None else max(1, BATCH_BYTES // (4 * runs * self.batch_size))

@@ -8,7 +8,7 @@ from nets.engines.ensemble import Ensemble, Optimizer, per_member
 from nets.engines.fused import FusedEngine
 from nets.engines.threads import cuda_is_available
 from nets.models import DenseModel
-from physics.checks import choice, flag, number, real_array, whole_number
+from physics.checks import choice, flag, number, real_array, short_text, whole_number
 from physics.errors import InputError
 
 if TYPE_CHECKING:
@@ -107,12 +107,12 @@ def choose_engine(
     return BatchedEngine(ensemble, optimizer, dtype, device_, chunk, graphs=graphs, stable_gradient=stable)
 
 
-def _device(device: str) -> str:
+def _device(device: Any) -> str:
     """Return the checked name of a device, without an import of PyTorch for "cpu"."""
-    if device == "auto":
+    if str(device) == "auto":
         return "cuda" if cuda_is_available() else "cpu"
-    if device == "cpu":
-        return device
+    if str(device) == "cpu":
+        return "cpu"
     import torch
 
     try:
@@ -124,6 +124,6 @@ def _device(device: str) -> str:
         reason = str(error).splitlines()[0]
         raise InputError(
             f"device must be 'auto', 'cpu' or a CUDA device of this machine, such as 'cuda' or 'cuda:1', got "
-            f"{device!r} ({reason})"
+            f"{short_text(device)} ({reason})"
         ) from None
     return str(place)
