@@ -440,7 +440,7 @@ def _written(group: h5py.Group, name: str, values: Any, *like: Any, grows: bool 
     rows = values if like else values.__getitem__
     stored = np.dtype("i1") if dtype.kind == "b" else dtype
     chunks = chunk_shape(shape, stored.itemsize)
-    largest = (None, *shape[1:]) if grows else None
+    largest = (None, *shape[1:]) if grows or not shape[0] else None  # no chunk fits into an empty dataset
     options: dict[str, Any] = {"maxshape": largest, "chunks": chunks, "fletcher32": True}
     if stored.kind in "iu":
         options |= {"compression": "gzip", "compression_opts": 1, "shuffle": True}
@@ -473,9 +473,9 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(chunk)
 
 
-def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
+def scale(group: h5py.Group, name: str, values: NDArray[Any], *, grows: bool = False) -> h5py.Dataset:
     """Create and return a dimension scale: a dataset of `values` (n,) that labels an axis of others."""
-    dataset = _written(group, name, values, grows=not len(values))  # no chunk fits into an empty dataset
+    dataset = _written(group, name, values, grows=grows)
     dataset.make_scale(name)
     return dataset
 
@@ -488,6 +488,4 @@ def attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
 
 def _clock(group: h5py.Group, steps: Integers, times: Array) -> None:
     """Write the steps and times of a group."""
-    step = _written(group, "step", steps)
-    step.make_scale("step")
-    attach(_written(group, "time", times), step)
+    attach(_written(group, "time", times), scale(group, "step", steps, grows=True))
