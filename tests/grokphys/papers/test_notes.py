@@ -6,12 +6,12 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from recipe_checks import DOCS, claims, note, table, text_of
 from scipy import stats
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
+import nets
+from analysis.circles.fourier import frequency_norms
 from grokphys.arena.signals import ranked
 from grokphys.papers import evidence
 from grokphys.papers.musat.tables import TABLE_1, TABLE_2
@@ -287,25 +287,39 @@ def test_survivors_avoid_sums_of_three(recipe, p, unit, words):
     assert found.high < 0.8, "the rule"
 
 
-def test_a_model_of_embedding_and_layers_knows_little_at_step_0():
-    rows = table("votes", "circles")
-    features = [rows[name][rows["tokens"] == 31].reshape(-1, 15) for name in ("signal", "votes", "haste")]
-    X, survived = np.stack(features, axis=-1), rows["survived"][rows["tokens"] == 31].reshape(-1, 15)
-    scores = np.empty(survived.shape)
-    for fold in range(5):
-        own = np.arange(len(X)) % 5 == fold
-        model = make_pipeline(StandardScaler(), LogisticRegression())
-        model.fit(X[~own].reshape(-1, 3), survived[~own].ravel())
-        scores[own] = model.decision_function(X[own].reshape(-1, 3)).reshape(-1, 15)
-    predicted = evidence.mean(ranked(scores, survived), 0.95)
-    changes = table("predictability", "changes")
-    nearly = (changes["tokens"] == 31) & (changes["change"] == "start × (1 ± 0.0001)")
-    gap = evidence.difference(evidence.share(changes["agreement"][nearly] == 1, 0.95), predicted)
-    page = text_of("findings/same_start")
-    for found in (predicted, gap):
-        assert INTERVAL(**vars(found)) in page
+def test_predictors_that_see_the_layers_know_little_at_step_0():
+    module, _ = program("gradient_at_start")
+    known, page = module.circles(31), text_of("findings/same_start")
+    survived, features = known["survived"], [known[name] for name in ("signal", "votes", "haste")]
+    predicted = evidence.mean(ranked(module.fitted(features, survived), survived), 0.95)
+    changes = evidence.where(table("predictability", "changes"), tokens=31, change="start × (1 ± 0.0001)")
+    gap = evidence.difference(evidence.share(changes["agreement"] == 1, 0.95), predicted)
     assert gap.low >= 0.2, "the rule"
     assert predicted.estimate < ranked(features[0], survived).mean(), "no more than the signal"
+    small, large = (module.judged(json.loads(module.TABLE.read_text()), p) for p in (31, 59))
+    together = [one["all together"][2] for one in (small, large)]
+    for found in (predicted, gap, *(small[name][0] for name in module.RULES), *together):
+        assert INTERVAL(**vars(found)).replace("-", "−") in page
+    for name, one in itertools.product(module.RULES, (small, large)):
+        assert one[name][1].low >= 0.2, "the rule"
+        assert (one[name][2].high < 0) is (name != "all together"), "less than the signal, or as much"
+    for name, said in (("gradient", "by chance {3:.2f}"), ("first step", "has {0.estimate:.2f}.")):
+        assert said.format(*small[name]) in page
+
+
+def test_gradient_and_kernel_are_those_of_their_definitions():
+    module, _ = program("gradient_at_start")
+    model, step = nets.EmbeddingMLP(7, 3, hidden=(5, 4)), 1e-5
+    start = nets.Training(model, seed=1, dtype="float64").networks()
+    pairs, weights = model.task.inputs[start.examples("train")[0]], start.parameters
+    found, force = module.scores_of(model, weights, start.examples("train")[0])
+    logs = [np.log(frequency_norms(weights["embedding"][0] + t * force)) for t in (-step, step)]
+    assert found["gradient"] == pytest.approx((logs[1] - logs[0]) / (2 * step), rel=1e-5)
+    weights = {name: torch.tensor(value) for name, value in weights.items()}
+    parts = torch.func.jacrev(model.outputs)(weights, torch.tensor(pairs)[None]).values()
+    y = np.cos(2 * np.pi * 2 / 7 * (pairs.sum(axis=1, keepdims=True) - np.arange(7))).ravel()
+    slopes = [y @ part.reshape(len(y), -1).numpy() for part in parts]
+    assert found["kernel"][1] == pytest.approx(sum(map(np.vdot, slopes, slopes)) / (y @ y))
 
 
 def test_shares_in_the_findings():
@@ -331,7 +345,7 @@ def program(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     rows = json.loads(module.TABLE.read_text())
-    names = [name for name in rows[0] if name != "signals"]
+    names = [name for name, value in rows[0].items() if not isinstance(value, list)]
     return module, evidence.columns_of([{name: row[name] for name in names} for row in rows])
 
 
