@@ -591,32 +591,27 @@ def trajectories(run: Run) -> Result:
     paper_setting=Setting(model=ToyAddition(TOKENS), seeds=150, steps=5000, rate=DECODER_RATE),
     source="Section 3.2", cost="a few minutes", looks=2,
     rules=(
-        *(
-            Statement(f"duration, n_h {words}", DURATION,
-                f"median of the steps to RQI > 0.95 (δ = 0.1) over n_h = 1/(λ_3 η) {words}",
-                measures.median("networks", f"steps_to_rqi / n_h_{name}"), least=2.0, most=4.5,
-                chance=counters.drawn("steps drawn from an exponential distribution of mean n_h", "networks",
-                    steps_to_rqi=partial(lambda n_h, rows, rng: rng.exponential(rows[n_h]), f"n_h_{name}")))
-            for name, words in (
-                ("mean", "of Eq. 5, with 1/|P_0(D)|"),
-                ("sum", "without 1/|P_0(D)|, as in Appendix F"),
-                ("code", "of the published code"),
-            )
-        ),
         Statement("linear", "The two trajectories agree qualitatively",
             "mean correlation (absolute) of the final embeddings with the numbers they stand for",
             measures.of_networks("tokens", lambda own: abs(np.corrcoef(own["token"], own["final"])[0, 1])),
             least=0.9, chance=counters.shuffled("tokens", "final", within="network")),
     ),
+    withdrawn={
+        f"duration, n_h {words}": "the verdict turns on which n_h is meant: networks take 0.05, 2.26 and "
+        "5.47 of these, where the paper says about 3 (see the errata)"
+        for words in (
+            "of Eq. 5, with 1/|P_0(D)|", "without 1/|P_0(D)|, as in Appendix F", "of the published code",
+        )
+    },
 )  # fmt: skip
 def trained_trajectories(run: Run) -> Result:
     """The embedding of the network, out of 150, that reaches an RQI above 0.95 in the median time.
 
     Notes
     -----
-    Toy networks learn the addition of 10 tokens, on 45 of 55 samples. The rules compare the median number of
-    steps until the representation quality index reaches 0.95 with three conventions of n_h (see
-    `grokking_steps`), and judge how linear the final embeddings are.
+    Toy networks learn the addition of 10 tokens, on 45 of 55 samples. The table "networks" has the steps
+    until the representation quality index reaches 0.95, and n_h by three conventions (see `grokking_steps`).
+    The rule judges how linear the final embeddings are.
     """
     setting = run.setting
     trained = train_networks(
