@@ -71,7 +71,7 @@ FOLLOWED: dict[str, Any] = {
         "embedding_weight_decay": 0.0},
     "paper_setting": Setting(model=TokenTransformer(causal=False), seeds=4, steps=100_000, frames=200,
         learning_rate=1e-3, weight_decay=0.0, embedding_weight_decay=ADAMW_DECAY, counts=(2, 4, 6, 10)),
-    "cost": "0.1 s for each step and network, eleven hours on two cores; shared by liu-1, liu-21 and liu-22",
+    "cost": "0.1 to 0.3 s for each step and network, 11 to 31 hours; shared by liu-1, liu-21 and liu-22",
     "fidelity": "nearest: with a causal mask, and with weight decay 1 for the decoder and 0 for the "
     "embedding; to be run again without the mask, with 0 and 0.01, as in the published code",
 }  # fmt: skip

@@ -786,7 +786,7 @@ DRY = counters.changed("the steps of networks without dropout for all", "network
     paper_setting=Setting(model=TokenTransformer(causal=False), seeds=5, steps=100_000, learning_rate=1e-3,
         rates=tuple(np.linspace(0, 0.5, 10).round(3).tolist()), embedding_weight_decay=ADAMW_DECAY),
     source="Section 4.2",
-    cost="0.1 s for each step and network, up to 140 hours on two cores; each network is kept",
+    cost="0.1 to 0.3 s for each step and network, 140 to 390 hours on two cores; each network is kept",
     rules=(
         Statement("below 1000 steps",
             "With a significant dropout rate, the generalization time can be brought down to under 10^3 "
