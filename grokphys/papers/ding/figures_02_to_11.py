@@ -67,7 +67,7 @@ def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
 @recipe(
     "ding-2", item="Figure 2", quick=QUICK_WHOLE,
     paper_setting=Setting(size=PAPER, snapshots=SNAPSHOTS, networks=30, seed=20_000), source="Section 2",
-    cost="half an hour to two hours: all networks are trained to the end",
+    cost="half an hour to two hours: all networks are trained to the end", fidelity=training.SINGLE,
     rules=(
         Statement("right", "projections of a surviving frequency stabilize into a clear circle",
             "circularity (Eq. 5) of the survivors at the end, mean of networks; 1 for a circle",
@@ -169,7 +169,7 @@ RANDOM = counters.changed(
 @recipe(
     "ding-3", item="Figure 3", quick=QUICK_WHOLE,
     paper_setting=Setting(size=PAPER, snapshots=(), networks=30, seed=30_000), source="Figure 3",
-    cost="half an hour to two hours: all networks are trained to the end",
+    cost="half an hour to two hours: all networks are trained to the end", fidelity=training.SINGLE,
     rules=(
         Statement("correspondence",
             "The ∆ between adjacent tokens shows a correspondence between PCA and FFT",
@@ -276,6 +276,7 @@ def _draw_frozen(setting: Setting, tables: Tables, *axes: Any) -> None:
         networks=10, seed=40_000,
     ),
     draw=_draw_frozen, panels=(9.6, 3.7, 1, 2), source="Section 3.1", cost="three to four hours",
+    fidelity=training.SINGLE,
     rules=(
         Statement("small d",
             "at 10,000 steps, models with the small ds (d≤20) have lower loss than models with medium ds",
@@ -429,6 +430,7 @@ def _draw_counts(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw_counts, source="Section 3.1",
     cost="one to two days: all networks are trained to the end, 0.2 ms (p = 17) to 8 ms (p = 97) a step; "
     "ten networks at a time are kept",
+    fidelity=training.SINGLE,
     rules=(
         Statement("left", "clear positive correlation between p and the number of circles the model learns",
             "Pearson correlation of p and the mean number of circles; by chance 0",
@@ -501,6 +503,7 @@ def _draw_moduli(setting: Setting, tables: Tables, ax: Any) -> None:
     paper_setting=Setting(size=PAPER, moduli=tuple(range(17, 98)), dims=(), networks=20, seed=140_000_000),
     draw=_draw_moduli, panels=(6.4, 3.8), source="Appendix F",
     cost="a day or more: 20 networks of each modulus, as in the published code; ten at a time are kept",
+    fidelity=training.SINGLE,
     rules=(
         Statement("trend", "an upward trend can still be observed",
             "Pearson correlation of p and the mean number of circles; by chance 0",
@@ -615,7 +618,8 @@ def _draw_scaled(setting: Setting, tables: Tables, ax: Any) -> None:
         frequency=25,
     ),
     draw=_draw_scaled, panels=(5.6, 4.0), source="Section 3.2.1", independent="embedding",
-    cost="two to four hours", fidelity=training.STOPPED,
+    cost="two to four hours",
+    fidelity=f"{training.STOPPED}; 60 embeddings, 7 factors and 8 networks, where it has 8, 50 and 50",
     rules=(
         Statement("raised", "if the frequency is much higher than the rest, survival rate is near 100 %",
             "share of trials with a signal at least 10 above the mean of the others in which it survives",
@@ -684,6 +688,7 @@ def _draw_pairs(setting: Setting, tables: Tables, ax: Any) -> None:
     ),
     draw=_draw_pairs, panels=(5.6, 4.0), source="Section 3.2.1",
     cost="three to six hours: all networks are trained to the end, since circles come back late",
+    fidelity=f"{training.SINGLE}; 11 ratios of 20 pairs, where it has 16 ratios of frequencies 1 and 2",
     rules=(
         Statement("larger", "the frequency with the highest signal will always survive",
             "share of networks with r < 1 in which the larger one survives",
@@ -765,7 +770,7 @@ def _draw_gradients(setting: Setting, tables: Tables, left: Any, middle: Any, ri
     "ding-7", item="Figure 7", quick=training.FEW_TRIALS, paper_setting=training.TRIALS,
     draw=_draw_gradients, panels=(11.4, 4.6, 1, 3), source="Section 3.2.2", independent="embedding",
     cost="half an hour to two hours; no time after ding-6, whose networks it shares",
-    fidelity=training.STOPPED,
+    fidelity=f"{training.STOPPED}; survivors exceed twice the mean, where the code asks for a signal of 10",
     rules=(
         Statement("left", "all gradient signals decrease over time",
             "share of circles whose signal falls in step 4",
@@ -829,6 +834,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     "ding-8", item="Figure 8", quick=Setting(size=training.QUICK, record="log:3", networks=3, seed=0),
     paper_setting=Setting(size=training.PAPER, record="log:8", networks=30, seed=80_000), draw=_draw,
     source="Section 4.1", cost="one to two hours",
+    fidelity=f"{training.SINGLE}; sums held out, where the code tests all; and without the mean embedding",
     rules=(
         Statement("one", "the model is not able to perform the modular addition with only one circle",
             f"share of networks with less than {FEW:.0%} of the sums right by their strongest circle alone",

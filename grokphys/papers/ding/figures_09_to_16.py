@@ -351,6 +351,7 @@ def _draw(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
     ),
     draw=_draw, panels=(9.6, 3.6, 1, 2), source="Appendix A",
     cost="six to ten hours: all networks are trained to the end; twenty networks at a time are kept",
+    fidelity=training.SINGLE,
     rules=(
         Statement("no decay",
             "there is no resource limit and it is not surprising that all the frequencies survive",
@@ -464,6 +465,7 @@ def _draw_curves(_setting: Setting, tables: Tables, *axes: Any) -> None:
     paper_setting=Setting(size=training.PAPER, record="10:2000,100", networks=60, seed=120_000),
     draw=_draw_curves, panels=(10.4, 4.6, 1, 2),
     cost="four to eight hours; four networks of each start at a time are kept",
+    fidelity=training.SINGLE,
     rules=(
         Statement("A: four circles", "and eventually ends up with four learned circles",
             "mean number of circles of networks A",
@@ -601,6 +603,7 @@ PIECE_13 = 5, 5
     quick=Setting(size=training.Size(31, 32, 1200), record="10:1000,40", networks=3, seed=0),
     paper_setting=Setting(size=training.PAPER, record="5:1000,200", networks=20, seed=130_000),
     source="Appendix D", cost="half an hour to two hours",
+    fidelity=training.SINGLE,
     withdrawn=dict.fromkeys(
         ("spike", "over"), "one network of 20 decides the mean, by rounding, and not the median"
     ),

@@ -307,6 +307,9 @@ def name_phases(figure: Figure, *, title: str = "", columns: int = 4) -> None:
 OWN_STARTS = (
     "nearest: each network has its own training set and start, where the published code has one for all cells"
 )
+CELLS = f"{OWN_STARTS}; 10 × 10 cells, where it has 13 × 13"
+DECAYING = f"{OWN_STARTS}; 10 × 10 cells with decays above zero, where it has 16 × 11, from zero on"
+UNPUBLISHED = "nearest: no code of this figure is published; each network has its own training set and start"
 KINDS: tuple[Literal["regression", "classification"], ...] = ("regression", "classification")
 ADDITION = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}
 S_3 = {"Permutations S_3, regression": GroupDecoder()}
@@ -314,7 +317,7 @@ S_3 = {"Permutations S_3, regression": GroupDecoder()}
 
 def plane_of(
     models: Mapping[str, Any], y: tuple[Any, ...], label: str, seed: int, least: float = 1e-5,
-    most: float = 1e-2, cells: int = 10, each: int = 3, fidelity: str = OWN_STARTS,
+    most: float = 1e-2, cells: int = 10, each: int = 3, fidelity: str = UNPUBLISHED,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the arguments of `recipe` for a plane: its settings, what they cost, and how near they are.
 
@@ -354,7 +357,7 @@ COMPREHENDS = partial(measures.gap, "networks", "phase == 'comprehension'")
 EQUAL = "corrected after the run: equal rates are not faster, and rounding does not split a diagonal"
 RATES = plane_of(
     {"Addition, regression": ToyAddition()}, ("embedding_learning_rate", 1e-5, 1e-2),
-    "representation learning rate", seed=600,
+    "representation learning rate", seed=600, fidelity=CELLS,
 )  # fmt: skip
 
 
@@ -424,7 +427,7 @@ AUTHORS: dict[str, Any] = {
 """As in `phase_diagram_plot/data_perm_r.h5`; the rates from 1e-5 to 1e-2 are middles of cells."""
 for _letter, (_title, _model), _decays, _confused, _withdrawn, _others in zip(
     "bcd", (ADDITION | S_3).items(), ((0.0, 10.0), (0.0, 20.0), DECAYS), (CONFUSED, CONFUSED, LESS_CONFUSED),
-    (BORDERS, BORDERS, WEAKER), ({}, {}, AUTHORS), strict=True,
+    (BORDERS, BORDERS, WEAKER), ({"fidelity": DECAYING}, {"fidelity": DECAYING}, AUTHORS), strict=True,
 ):  # fmt: skip
 
     @recipe(
@@ -712,7 +715,8 @@ def _change(first: str, second: str, own: Columns) -> float:
 
 
 @recipe(
-    "liu-7", item="Figure 7, left", fidelity="nearest: with a causal mask and weight decay 1",
+    "liu-7", item="Figure 7, left",
+    fidelity="nearest: with a causal mask; 53 tokens and a rate of 1e-3, where the authors note 59 and 2e-4",
     quick={"model": SMALL, "seeds": 2, "steps": 200, "piece": 2},
     paper_setting=Setting(model=TokenTransformer(), seeds=100, steps=20_000, piece=1, frames=1000,
         learning_rate=1e-3, weight_decay=1.0),
@@ -852,7 +856,8 @@ def _plane_07(model: TokenTransformer, cells: int, steps: int, delay: float) -> 
 
 
 @recipe(
-    "liu-7c", item="Figure 7, right", fidelity="nearest: 8 × 8 cells, where the code has 19 × 15",
+    "liu-7c", item="Figure 7, right",
+    fidelity="nearest: 8 × 8 cells of rates from 1e-6 to 1e-2, where the code has 19 × 15, from 1e-9 to 0.1",
     quick=_plane_07(SMALL, 3, 60, 20),
     paper_setting=_plane_07(TokenTransformer(causal=False), 8, 100_000, 1000),
     draw=partial(draw_planes, "liu-7c"), source="Section 4.2",
