@@ -17,6 +17,8 @@ at a fraction of 0.6, and 0.03 at 0.3; p = 40: 0.75 at 0.6) and before any netwo
   undecided.)
 
 Rates are three times those of Liu et al., embedding and decoder alike, so that 6000 steps do for p = 40.
+The networks were trained on 2026-11-28 by version 0.1.0 with NumPy 2.4.6 and Numba 0.68.1, on an AMD EPYC
+with AVX2, and stored at the commit 9bf1b6b4. One cell trained again there agrees in every digit.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Numbers of our own in notes on claims, in docs/notes.md and in findings are those of the stored results."""
 
-import importlib.util
+import importlib
 import itertools
 import json
 
@@ -206,8 +206,7 @@ def test_critical_fractions_in_the_notes():
 
 def test_exchanged_predictions_of_neurons_are_right_half_as_often_again_as_by_chance():
     for tokens in (31, 59):
-        rows = {name: x[table("votes", "neurons")["tokens"] == tokens]
-                for name, x in table("votes", "neurons").items()}  # fmt: skip
+        rows = evidence.where(table("votes", "neurons"), tokens=tokens)
         parts = []
         for network in np.unique(rows["network"]):
             own = (rows["network"] == network) & (rows["chosen"] > 0)
@@ -266,16 +265,10 @@ def test_survivors_avoid_sums_of_three(recipe, p, unit, words):
     own = rows.get("tokens", np.full(len(rows["survived"]), p)) == p
     survived = rows["survived"][own].reshape(-1, K)
     units = rows[unit][own].reshape(-1, K)[:, 0]
-
-    def related(frequencies, *factors):
-        """Return whether signed multiples of some of the frequencies add up to zero modulo p."""
-        orders = itertools.permutations(frequencies, len(factors))
-        signs = itertools.product((1, -1), repeat=len(factors))
-        terms = (zip(sign, factors, order, strict=True) for sign, order in itertools.product(signs, orders))
-        return any(sum(s * n * k for s, n, k in one) % p == 0 for one in terms)
-
-    every = [t for t in itertools.combinations(range(1, K + 1), 3) if not related(t, 2, 1)]
-    sums = np.array([related(triple, 1, 1, 1) for triple in every])
+    related, chosen = program("odd_relations")[0].is_relation, range(1, K + 1)
+    octaves = {pair for pair in itertools.combinations(chosen, 2) if related(pair, p)}
+    every = [t for t in itertools.combinations(chosen, 3) if octaves.isdisjoint(itertools.combinations(t, 2))]
+    sums = np.array([related(triple, p) for triple in every])
     present = survived[:, np.array(every) - 1].all(axis=2)
     hits, counts = (present & sums).sum(axis=1), present.sum(axis=1)
     found = evidence.jackknife(
@@ -300,6 +293,9 @@ def test_predictors_that_see_the_layers_know_little_at_step_0():
     together = [one["all together"][2] for one in (small, large)]
     for found in (predicted, gap, *(small[name][0] for name in module.RULES), *together):
         assert INTERVAL(**vars(found)).replace("-", "−") in page
+    for p, one in ((31, small), (59, large)):
+        best = claims("predictability")[f"p = {p}: SVM knows little at step 0"]["estimate"]
+        assert best < min(lacks.estimate for _, lacks, _, _ in one.values())
     for name, one in itertools.product(module.RULES, (small, large)):
         assert one[name][1].low >= 0.2, "the rule"
         assert (one[name][2].high < 0) is (name != "all together"), "less than the signal, or as much"
@@ -324,26 +320,38 @@ def test_gradient_and_kernel_are_those_of_their_definitions():
 
 def test_shares_in_the_findings():
     again = stored_replicas(("lottery",), DOCS / "results")["seeds-1/lottery"].tables["networks"]
-    names = ("series", "scale", "weight_decay", "train_fraction", "steps")
-    for rows, said in (
-        (table("lottery", "networks"), "{} of the neurons end at".format), (again, "give {} and".format)
-    ):  # fmt: skip
+    names, ends = ("series", "scale", "weight_decay", "train_fraction", "steps"), []
+    for rows in (table("lottery", "networks"), again):
         one_each = ["|".join(map(str, one)) for one in zip(*(rows[name] for name in names), strict=True)]
         _, cell = np.unique(one_each, return_inverse=True)
-        means = 100 * np.bincount(cell, rows["time"]) / np.bincount(cell)
-        assert said(f"{means.min():.0f} to {means.max():.0f} %") in FINDINGS
+        ends.append([np.bincount(cell, rows[x]) / np.bincount(cell) for x in ("time", "magnitude", "phase")])
+    time, magnitude, phase = np.swapaxes(ends, 0, 1)
+    parts, same = [], recipes()["liu-seeds"].rules[0].measure
+    for rows in (table(f"liu-{figure}", "networks") for figure in ("6b", "6c", "6d", "13", "14", "15")):
+        planes = [evidence.where(rows, diagram=name) for name in np.unique(rows["diagram"])]
+        parts += [same({"networks": plane}, 0.95).estimate for plane in planes]
     changes = table("predictability", "changes")
-    fresh = changes["change"] == "fresh layers and split"
-    agreed = [changes["agreement"][fresh & (changes["tokens"] == p)] for p in (31, 59)]
-    kept = [np.mean(2 * values / (1 + values)) for values in agreed]
+    first = evidence.where(table("predictability", "predictions"), start=0)
+    each = [evidence.where(changes, change="fresh layers and split", tokens=p) for p in (31, 59)]
+    each += [evidence.where(first, predictor=x, tokens=p) for x in ("signal", "SVM") for p in (31, 59)]
+    kept = np.array([np.mean(2 * rows["agreement"] / (1 + rows["agreement"])) for rows in each])
     assert 0.35 < kept[1] < kept[0] < 0.6, "about half of the circles or fewer"
+    assert kept[4:] == pytest.approx(2 / 3, abs=0.02), "all but a third"
+    for values, said in (
+        (time, "{} % of the neurons end at"), (magnitude, "{} % at the one that begins largest"),
+        (phase, "{} % at the one with the best phase"), (time - magnitude, "best rival, by {} percentage"),
+        (parts, "and in {} % in nine other planes"), (1 - kept[2:4], "first signals {} %"),
+    ):  # fmt: skip
+        assert said.format(f"{100 * np.min(values):.0f} to {100 * np.max(values):.0f}") in FINDINGS
+    laws = evidence.where(table("force-law", "laws"), state="converged")
+    early, whole = (evidence.where(laws, window=name)["alignment"] for name in ("early", "all"))
+    assert f"all frames is {whole.min():.2f} to 0.15 [".replace("-", "−") in FINDINGS
+    assert f"in early frames alone up to {early.max():.1f}, where" in FINDINGS
 
 
 def program(name):
     """Return a program of a finding as a module, and its rows as a table."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / "findings" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = importlib.import_module(name)
     rows = json.loads(module.TABLE.read_text())
     names = [name for name, value in rows[0].items() if not isinstance(value, list)]
     return module, evidence.columns_of([{name: row[name] for name in names} for row in rows])
@@ -382,6 +390,9 @@ def test_parity_moves_the_critical_decay():
         module.log_critical(rows, 23, kind) for kind in ("tanh", "SiLU", "tanh with biases")
     )
     parity, biases = evidence.difference(tanh, silu), evidence.difference(biased, tanh)
+    sets = evidence.where(table("parity", "sets"), kind="tanh with biases")
+    alone = (sets["accuracy"] > 2 / 23)[sets["terms"] > 3]
+    assert f"{alone.sum()} of the {alone.size} without a relation" in page
     for found, n, said in (
         (tanh, 1, "it is {} with tanh"), (silu, 2, "and {} with SiLU"), (biased, 1, "half are gone at {}."),
         (parity, 0, "a ratio of {},"), (biases, 2, "is undecided: {}."),
@@ -396,21 +407,15 @@ def test_parity_moves_the_critical_decay():
         assert f"from {np.exp(small.estimate):.1f} to {np.exp(large.estimate):.1f}" in page
         gap = evidence.difference(small, large).map(lambda x: x / np.log(31 / 23))
         assert told(**vars(gap), n=2).replace("-", "−") in page
-    means = {
-        (kind, decay): np.mean(evidence.where(rows, p=23, kind=kind, decay=decay)["circles"])
-        for p, kind, decays in module.CELLS for decay in decays if p == 23
+    parts = {
+        (p, kind, x): 200 / (p - 1) * np.mean(evidence.where(rows, p=p, kind=kind, decay=x)["circles"])
+        for p, kind, decays in module.CELLS for x in decays
     }  # fmt: skip
-    assert all(means["tanh with biases", decay] < means["tanh", decay] for decay in (2.0, 3.0, 4.0, 5.0, 6.0))
-    assert round(means["SiLU", 0.5]) == 4
-    assert round(means["SiLU", 10.0]) == 1
-    least, again = [], []
-    for p, kind in ((23, "tanh"), (31, "tanh"), (23, "tanh with biases")):
-        own = {
-            decay: 200 * np.mean(evidence.where(rows, p=p, kind=kind, decay=decay)["circles"]) / (p - 1)
-            for decay in (4.0, 5.0, 6.0, 8.0)
-        }
-        least.append(min(own.values()))
-        again.append(own[8.0])
+    assert all(parts[23, "tanh with biases", decay] < parts[23, "tanh", decay] for decay in range(2, 7))
+    assert [round(11 * parts[23, "SiLU", decay] / 100) for decay in (0.5, 10.0)] == [4, 1]
+    kinds = (23, "tanh"), (31, "tanh"), (23, "tanh with biases")
+    least = [min(parts[*kind, decay] for decay in (4.0, 5.0, 6.0, 8.0)) for kind in kinds]
+    again = [parts[*kind, 8.0] for kind in kinds]
     assert "{:.0f} % of all for p = 23, {:.0f} % for p = 31, and {:.0f} % with".format(*least) in page
     assert f"it is {min(again):.0f} to {max(again):.0f} % again" in page
     for p in (23, 31):
@@ -418,8 +423,7 @@ def test_parity_moves_the_critical_decay():
         assert (own["accuracy"][(own["decay"] >= 0.5) & (own["decay"] <= 5)] > 0.9).all()
 
 
-def test_survivors_of_odd_networks_have_more_odd_relations(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS / "findings"))
+def test_survivors_of_odd_networks_have_more_odd_relations():
     module, _ = program("odd_relations")
     rows, page = json.loads(module.TABLE.read_text()), text_of("findings/octaves")
     odd, biased = (module.frequency(rows, kind) for kind in ("tanh", "tanh with biases"))
@@ -432,17 +436,14 @@ def test_survivors_of_odd_networks_have_more_odd_relations(monkeypatch):
         [INTERVAL(**vars(module.frequency(rows, kind, sizes).map(np.exp))) for sizes in ((2,), (3,))]
         for kind in ("tanh", "tanh with biases")
     ]
-    for said, found in zip(
-        ("there are {} times as many octaves as by chance, but {} times", "is not odd, {} and {}."), parts,
-        strict=True,
-    ):  # fmt: skip
+    words = "there are {} times as many octaves as by chance, but {} times", "is not odd, {} and {}."
+    for said, found in zip(words, parts, strict=True):
         assert said.format(*found) in page
     others = [np.exp(module.frequency(rows, "tanh", least=least).estimate) for least in (0.4, 0.6, 0.7)]
     assert "together are {:.2f}, {:.2f} and {:.2f} times".format(*others) in page
 
 
-def test_odd_relations_of_random_sets_are_those_by_chance(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS / "findings"))
+def test_odd_relations_of_random_sets_are_those_by_chance():
     module, _ = program("odd_relations")
     drawn = np.argsort(np.random.default_rng(0).random((4000, 15)), axis=1) < 6
     found, by_chance = module.relations(drawn)
