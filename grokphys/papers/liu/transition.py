@@ -49,25 +49,14 @@ def jump(places: Any, missing: Any) -> Any:
     return places[0] + np.trapezoid(missing, places, axis=-1)
 
 
-def half_rise(fraction: Any, passed: Any) -> float:
-    """Return the training fraction of a jump from 0 to 1 that stands for a gradual rise.
-
-    The rise is the share of the networks that have `passed` (n,), over their training `fraction` (n,). The
-    area between the curve and 1 is the same for the jump and for the rise. The result is NaN if the share is
-    1 everywhere or 0 everywhere.
-    """
-    places = np.unique(fraction)
-    missing = np.array([1 - np.mean(passed[fraction == place]) for place in places])
-    return float(jump(places, missing)) if 0 < missing.sum() < len(missing) else float("nan")
-
-
 def best_passes(tables: Tables, level: float) -> Interval:
     """Return the training fraction from which the best network of each size reaches an RQI of 0.95.
 
-    The fraction is that of a jump, as in `half_rise`. Its interval resamples the networks of each size, of
-    which none passes with the probability (1 - k/n)^n if k of n passed. A jackknife would have no width: the
-    best of several networks hardly ever depends on one of them. RQI is the representation quality index. The
-    table "networks" needs the columns "fraction" and "steps_to_rqi" (infinite if never).
+    The fraction is that of a jump from 0 to 1 with the same area above it. Its interval resamples the
+    networks of each size, of which none passes with the probability (1 - k/n)^n if k of n passed. A jackknife
+    would have no width: the best of several networks hardly ever depends on one of them. RQI is the
+    representation quality index. The table "networks" needs the columns "fraction" and "steps_to_rqi"
+    (infinite if never).
     """
     rows = tables["networks"]
     places, own, count = np.unique(rows["fraction"], return_inverse=True, return_counts=True)
@@ -203,8 +192,6 @@ SHARED: dict[str, Any] = {
     "paper_setting": Setting(model=ToyAddition(TOKENS), sizes=tuple(range(5, 55)), seeds=25, steps=10_000,
         shown=5_000, batch=45, rate=DECODER_RATE, delta=DELTA, seed=3000),
     "cost": "an hour for 1250 networks, which liu-3, liu-4b, liu-5b and liu-10 share",
-    "fidelity": "nearest: in batches of all samples and for 10 000 steps; to be run again in batches of 45, "
-    "of which the published code takes 5000, and 10 000 for the steps to a high RQI",
 }  # fmt: skip
 """Arguments of the recipes of Figures 3, 4b, 5b and 10, as in the published `toy/produce_figure_data.py`."""
 
@@ -358,23 +345,24 @@ def _draw_qualities(setting: Setting, tables: Tables, left: Any, right: Any) -> 
     "liu-4b", item="Figure 4 (b)", draw=_draw_qualities, panels=(9.6, 4.3, 1, 2), source="Figure 4 (b)",
     **SHARED,
     rules=(
-        Number("r_c of networks", "0.4", measures.statistic(half_rise, "networks", "fraction", PASSED),
-            margin=0.05,
-            note="the jump from no network to all with the same area as the curve of the shares that pass"),
         Statement("transition",
             "The number of steps to reach RQI > 0.95 is seen to have a phase transition at r_c = 0.4",
             "share of networks that pass RQI 0.95 with at least half of the data minus that with at most 0.3",
             measures.gap("networks", PASSED, "fraction >= 0.5", "fraction <= 0.3"), least=0.5,
             source="Section 3.2", chance=counters.shuffled("networks", "steps_to_rqi")),
     ),
+    withdrawn={
+        "r_c of networks": "the authors' own networks (`toy/results/fig4`) have no jump at 0.4: of three, "
+        "none passes with 20 of 55 samples, one with 25, 30 and 35, two with 40, and all from 45 on"
+    },
 )  # fmt: skip
 def qualities(run: Run) -> Result:
     """The quality of trained networks, and the steps until it is high, by the training fraction.
 
     Notes
     -----
-    RQI is the representation quality index. The networks are those of Figure 3. The rules judge at which
-    training fraction networks begin to pass 0.95, and how sharp the transition is.
+    RQI is the representation quality index. The networks are those of Figure 3. The rule judges how sharp the
+    transition to networks that pass 0.95 is.
     """
     return Result({"networks": train_fractions(run)})
 
@@ -393,15 +381,15 @@ def _draw_steps(setting: Setting, tables: Tables, left: Any, right: Any) -> None
 @recipe(
     "liu-5b", item="Figure 5 (b)", draw=_draw_steps, panels=(10.2, 4.3, 1, 2), source="Section 3.2", **SHARED,
     rules=(
-        Statement("networks", "the trend of decreasing grokking steps as increasing data size",
-            "Kendall's τ of the steps to RQI > 0.95 with the training fraction; by chance 0",
-            measures.rank_correlation("networks", "fraction", "steps_to_rqi", among=BOTH), most=-0.2,
-            chance=counters.shuffled("networks", "steps_to_rqi")),
         Statement("theory", "The theory agrees qualitatively with neural networks",
             "Pearson correlation of the logarithms of steps and n_h; by chance 0",
             measures.correlation("networks", "np.log(n_h)", "np.log(steps_to_rqi)", among=BOTH), least=0.3,
             chance=counters.shuffled("networks", "n_h")),
     ),
+    withdrawn={
+        "networks": "the authors' own networks (`toy/results/fig4`) do not get faster with more data, by τ = "
+        "0.06, and ours have 0.09: they do up to 45 samples, but batches of 45 are slower (see the notes)"
+    },
 )  # fmt: skip
 def steps_of_networks(run: Run) -> Result:
     """The steps to a good representation in theory and networks, by the training fraction.
@@ -409,7 +397,7 @@ def steps_of_networks(run: Run) -> Result:
     Notes
     -----
     n_h is the number of steps in which a representation forms, by the grokking rate λ_3 of the training set
-    and the learning rate η. The rules ask whether the steps fall with the data, and whether they follow n_h.
+    and the learning rate η. The rule asks whether the steps of networks follow it.
     """
     with np.errstate(divide="ignore"):
         n_h = 1 / (grokking_rates(40 if run.budget == "quick" else 10_000, run.seed(152)) * LEARNING_RATE)
@@ -427,7 +415,9 @@ TOLERANCES = (
     (DELTA, "", "the tolerance to which the published code amounts; Appendix E says δ = 0.01"),
 )
 """Tolerances of Figure 10, the ends of the names of their columns, and what to say of them."""
-BOUND_ONE = {"rqi": (797, {"_strict": 94, "": 54}), "predicted_accuracy": (217, {"_strict": 99, "": 88})}
+FAR = {"_strict": 65, "": 45}
+"""Percentage of the networks that are 0.1 below their bound, by the end of the name of the column."""
+BOUND_ONE = {"rqi": (797, {"_strict": 95, "": 54}), "predicted_accuracy": (217, {"_strict": 99, "": 88})}
 """For each column: how many networks have the bound 1, and the percentage of the others within theirs."""
 
 
@@ -475,7 +465,7 @@ def _draw_bounds(setting: Setting, tables: Tables, *lines: Any) -> None:
                 "mean of the bound minus the RQI, where the bound is above 0",
                 measures.mean("networks", f"rqi_bound - rqi{end}", among="rqi_bound > 0"), least=0.1,
                 chance=counters.replaced("networks", **{f"rqi{end}": "rqi_bound"}),
-                note=f"the mean decides: fewer than half of the networks are 0.1 below their bound; {note}")
+                note=f"the mean decides; {FAR[end]} % of the networks are 0.1 below their bound; {note}")
             for delta, end, note in TOLERANCES
         ),
     ),

@@ -50,18 +50,35 @@ def test_what_the_training_fraction_alone_predicts_of_accuracies():
 
 def test_networks_beyond_the_bounds_and_far_below_them():
     rows = table("liu-10", "networks")
-    for name, bound, parts in (
-        ("rqi", "rqi_bound", (2, 17)),
-        ("predicted_accuracy", "accuracy_bound", (1, 10)),
+    for end, delta, said in (
+        ("_strict", 0.01, "2 % of the 1250 networks of `liu-10` exceed the bound of the RQI, and 1 % that"),
+        ("", 0.1, "17 % and 10 % do, most of them"),
     ):
-        for end, part in zip(("_strict", ""), parts, strict=True):
-            assert round(100 * np.mean(rows[name + end] > rows[bound] + 1e-6)) == part
-    assert "with that 2 % of the 1250 networks of `liu-10` exceed the bound of the RQI, and 1 % that" in NOTES
-    assert "with that 17 % and 10 % do, most of them" in NOTES
-    some = rows["rqi_bound"] > 0
-    for end in ("", "_strict"):
-        assert np.mean((rows["rqi_bound"] - rows[f"rqi{end}"])[some] >= 0.1) < 0.5
-    assert "fewer than half of the networks" in note("liu-10", "far from ideal, δ = 0.01")
+        for name, words in (("rqi", "RQI"), ("predicted_accuracy", "accuracy")):
+            bound = rows[name.removeprefix("predicted_") + "_bound"]
+            free, beyond = bound >= 1, rows[name + end] > bound + 1e-6
+            told = f"{free.sum()} networks have the bound 1, which nothing exceeds; of others"
+            told += f" {100 * np.mean(~beyond[~free]):.0f} %"
+            assert told in note("liu-10", f"bound of {words}, δ = {delta}")
+            assert f"{100 * np.mean(beyond):.0f} %" in said
+        assert f"with that {said}" in NOTES
+        some = rows["rqi_bound"] > 0
+        far = 100 * np.mean((rows["rqi_bound"] - rows[f"rqi{end}"])[some] >= 0.1)
+        assert f"{far:.0f} % of" in note("liu-10", f"far from ideal, δ = {delta}")
+
+
+def test_batches_of_45_are_slower_than_all_samples():
+    rows = table("liu-5b", "networks")
+    told = np.isfinite(rows["steps_to_rqi"]) & np.isfinite(rows["n_h"])
+    size, steps, n_h = (rows[name][told] for name in ("size", "steps_to_rqi", "n_h"))
+    middle = {n: np.median(steps[size == n]) for n in np.unique(size)}
+    assert f"in {middle[28]:.0f} steps with 28 of them and in {middle[44]:.0f} with 44" in NOTES
+    late = [middle[n] for n in range(48, 55)]
+    assert f"From 48 samples on it is {min(late):.0f} to {max(late):.0f}" in NOTES
+    for most, trend, follows in ((45, "τ is {:.2f}, and", "of {:.2f})"), (54, "({:.2f} and", "and {:.2f})")):
+        some = size <= most
+        assert trend.format(stats.kendalltau(size[some], steps[some])[0]).replace("-", "−") in NOTES
+        assert follows.format(stats.pearsonr(np.log(steps[some]), np.log(n_h[some]))[0]) in NOTES
 
 
 def test_every_network_of_the_corner_of_figure_6_memorizes():
@@ -117,19 +134,6 @@ def test_structure_that_grows_gives_the_gap_of_figure_1():
     assert f"{others:.2f}" == "0.11"
     assert "exchanged, the gap is 11 points" in NOTES
     assert "exchanged, the gap is 0.11" in note("liu-1", "coincides")
-
-
-def test_what_bounds_of_figure_10_say_where_they_are_below_one():
-    rows = table("liu-10", "networks")
-    for name, words in (("rqi", "RQI"), ("predicted_accuracy", "accuracy")):
-        bound = rows[name.removeprefix("predicted_") + "_bound"]
-        free = bound >= 1
-        for end, delta in (("_strict", 0.01), ("", 0.1)):
-            within = np.mean((rows[name + end] <= bound + 1e-6)[~free])
-            said = "networks have the bound 1, which nothing exceeds; of others"
-            assert f"{free.sum()} {said} {100 * within:.0f} %" in note(
-                "liu-10", f"bound of {words}, δ = {delta}"
-            )
 
 
 def test_ten_pairs_may_determine_ten_tokens():
@@ -217,17 +221,8 @@ def test_exchanged_predictions_of_neurons_are_right_half_as_often_again_as_by_ch
 
 
 def test_hexagons_on_another_plane():
-    rows = table("liu-17", "elements")
-    good = np.unique(rows["network"][rows["rqi"] > 0.95])
-    found = []
-    for network in good:
-        own = rows["network"] == network
-        points = rows["PC2"][own] + 1j * rows["PC3"][own]
-        points -= points.mean()
-        angles = np.sort(np.angle(points, deg=True))
-        gaps = np.diff(np.append(angles, angles[0] + 360))
-        found.append(abs(gaps - 60).max() < 30 and abs(points).max() < 2 * abs(points).min())
-    assert np.mean(found) == pytest.approx(0.5, abs=0.05)
+    rows, share = table("liu-17", "elements"), recipes()["liu-17"].rules[0].measure
+    assert share({"elements": rows | {"PC1": rows["PC2"]}}, 0.95).estimate == pytest.approx(0.5, abs=0.05)
 
 
 INTERVAL = "{estimate:.2f} [{low:.2f}, {high:.2f}]".format
