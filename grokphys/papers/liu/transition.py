@@ -265,16 +265,16 @@ def or_never(steps: Any) -> NDArray[np.float64]:
     return np.where(np.isfinite(steps), np.asarray(steps, np.float64), np.inf)
 
 
-def said(setting: Setting) -> str:
-    """Return words for a title: how many networks were trained, and for how many steps."""
-    return f"{setting.seeds} networks (dots) for each size, {setting.steps} steps"
+def said(setting: Setting, steps: int = 0) -> str:
+    """Return words for a title: how many networks were trained, and for how many steps, by default all."""
+    return f"{setting.seeds} networks (dots) for each size, {steps or setting.steps} steps"
 
 
 # -- Figure 3 ----------------------------------------------------------------------------------------------
 
 
 def _draw_accuracies(setting: Setting, tables: Tables, *axes: Any) -> None:
-    axes[0].figure.suptitle(f"p = 10: {said(setting)}, δ = {setting.delta:g}")
+    axes[0].figure.suptitle(f"p = 10: {said(setting, setting.shown)}, δ = {setting.delta:g}")
     show_accuracies(tables["networks"], axes)
 
 
@@ -337,7 +337,7 @@ def show_reached(rows: Any, steps: int, ax: Axes, **options: Any) -> None:
 def _draw_qualities(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
     for ax in (left, right):
         ax.axvline(0.4, color=palette.REFERENCE, linestyle=":", linewidth=1, label="paper: 0.4")
-    show_line(tables["networks"], "rqi", np.median, "median", left, "RQI")
+    show_line(tables["networks"], "rqi", np.median, "median", left, f"RQI after {setting.shown} steps")
     show_reached(tables["networks"], setting.steps, right, title=said(setting))
 
 
@@ -428,7 +428,7 @@ def _draw_bounds(setting: Setting, tables: Tables, *lines: Any) -> None:
     """
     rows = tables["networks"]
     look: Any = {"s": 7, "alpha": 0.5, "linewidths": 0}
-    lines[0][0].figure.suptitle(f"p = 10: {said(setting)}")
+    lines[0][0].figure.suptitle(f"p = 10: {said(setting, setting.shown)}")
     for line, (name, bound), label in zip(lines, BOUND.items(), ("RQI", r"$\widehat{Acc}$"), strict=True):
         for (delta, end, _), color in zip(TOLERANCES[::-1], (palette.SECOND, palette.FIRST), strict=True):
             for ax, x in ((line[0], "fraction"), (line[2], bound)):
