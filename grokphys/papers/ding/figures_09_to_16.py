@@ -153,6 +153,7 @@ SPARSE = Statement("sparse", "Lasso provides … extremely sparse coefficients",
 @recipe(
     "ding-9", item="Figure 9 (b) to (d); Eqs. 2 to 4",
     **fits((0, 95_000), laws=(training.LINEAR, training.LASSO, training.SOLVED, training.QUADRATIC)),
+    fidelity=training.BITS,
     source="Section 4.2",
     shows=f"Two signals of a network, the laws fitted to them, and the matrix of the Lasso fit. {MATRIX}",
     cost="five to fifteen minutes",
@@ -214,6 +215,7 @@ def _show_matrix(ax: Axes, x: Array, named: str = "") -> None:
 @recipe(
     "ding-9a", item="Figure 9 (a)",
     **fits((0, 91_000), {"dims": (16, 32)}, dims=tuple(range(16, 129, 16)), networks=20),
+    fidelity=training.BITS,
     source="Section 4.2", cost="ten to thirty minutes",
     withdrawn={
         "linear regression": IN_SAMPLE,
@@ -241,6 +243,7 @@ def fits_by_size(run: Run) -> Result:
 @recipe(
     "ding-15", item="Figure 15; Appendix G",
     **fits((1, 150_000)),
+    fidelity=training.BITS,
     shows=f"Matrices of the Lasso fit for three more networks. {MATRIX}", cost="five to fifteen minutes",
     rules=(SPARSE,),
 )  # fmt: skip
@@ -263,6 +266,7 @@ def three_fits(run: Run) -> Result:
 @recipe(
     "ding-16", item="Figure 16; Appendix G",
     **fits((2, 160_000)),
+    fidelity=training.BITS,
     source="Section 4.2", cost="five to fifteen minutes",
     rules=(
         Statement("followed", "With this new set of equations, we can model the trajectory well",

@@ -25,11 +25,12 @@ DECAY = 0.5
 LINEAR, LASSO, SOLVED, QUADRATIC = "least squares", "Lasso", "Eq. 4 of Lasso", "Eq. 2"
 """Names of the laws that `law_of` fits and `path_of` evaluates; equations are those of Ding et al."""
 RULE = StoppingRule()
+BITS = "nearest: floats of 32 bits, where the code has 64"
+"""Fidelity of recipes on the first 1000 steps."""
 SINGLE = "nearest: floats of 32 bits, whose rounding kills some circles late, where the code has 64"
 """Fidelity of recipes whose networks are trained to the end."""
 STOPPED = (
-    "nearest: floats of 32 bits, where the code has 64; most networks stop near step 1000, where a rule says "
-    "who survives, and some circles die later"
+    f"{BITS}; most networks stop near step 1000, where a rule says who survives, and some circles die later"
 )
 """Fidelity of recipes whose networks are not trained to the end."""
 RECORD = "1:5,20:2005,200"

@@ -81,8 +81,8 @@ FOLLOWED: dict[str, Any] = {
 """Arguments of the recipes of the three figures.
 
 The authors' plots load "modular-addition59-deep", "one layer deeper" than their default of two, we suppose.
-Other arguments are noted in `scripts/plot.py` of their branch `prototype`; no decay of the embedding is, so
-that PyTorch's default holds.
+Other arguments are those that `scripts/plot.py` of their branch `prototype` notes, for a run of another name
+("modular add"); no decay of the embedding is, so that PyTorch's default holds.
 """
 
 

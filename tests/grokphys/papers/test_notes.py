@@ -81,6 +81,20 @@ def test_batches_of_45_are_slower_than_all_samples():
         assert follows.format(stats.pearsonr(np.log(steps[some]), np.log(n_h[some]))[0]) in NOTES
 
 
+def test_networks_of_figure_4_have_no_transition_at_two_fifths():
+    rows = table("liu-4b", "networks")
+    passed, sizes = np.isfinite(rows["steps_to_rqi"]), np.unique(rows["size"])
+    count = {n: passed[rows["size"] == n].sum() for n in sizes}
+    assert {n for n in sizes if not count[n]} == set(range(5, 25))
+    assert f"{count[40]} do with 40 (0.73), and {count[54]} with 54" in NOTES
+    missing = [1 - count[n] / 25 for n in sizes]
+    area = (sizes[0] + np.trapezoid(missing, sizes)) / 55
+    assert f"a jump at {area:.2f}" in NOTES
+    assert f"ours have {area:.2f}" in str(recipes()["liu-4b"].withdrawn)
+    tau = stats.kendalltau(rows["size"], rows["steps_to_rqi"])[0]
+    assert f"τ = {tau:.2f} in ours".replace("-", "−") in NOTES
+
+
 def test_every_network_of_the_corner_of_figure_6_memorizes():
     rows = table("liu-6a", "networks")
     corner = (rows["column"] >= 7) & (rows["row"] <= 2)
