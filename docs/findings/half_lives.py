@@ -24,6 +24,9 @@ The rules, written after that pilot and before any network below:
   goes as a power of λ below -0.5, from λ = 0.25 to 2. Without an influence it is 0.
 * Intervals are those of the jackknife over networks, which have the same starts at all decays and λ of one p,
   at 1 - 5 %/7, as there are three powers of the decay, one of p, two decays of tanh, and one power of λ.
+
+The table was made on 2026-11-28 by the commit that has these rules, with NumPy 2.4.6 and Numba 0.68.1, on an
+AMD EPYC with AVX2. The picture, and nothing else, was added afterward.
 """
 
 import json
@@ -34,11 +37,15 @@ import numpy as np
 from critical_decay import WithOrWithoutBiases, passes
 
 from analysis.circles.fourier import frequency_norms
-from grokphys.papers import evidence
+from analysis.plots import palette
+from grokphys.output import save_figure
+from grokphys.papers import charts, evidence
 from grokphys.papers.beyond.survivors import effective_number
+from grokphys.papers.results import WIDTH
 from nets import train
 
 TABLE = Path(__file__).with_suffix(".json")
+PICTURE = TABLE.parents[1] / "gallery" / "half-lives.png"
 DIMS, SEED, LEVEL = {23: 48, 31: 64, 59: 128}, 50_000, 1 - 0.05 / 7
 DECAYS = (0.05, 0.1, 0.2, 0.5)
 NETWORKS = {23: 8, 31: 8, 59: 4}
@@ -93,9 +100,45 @@ def of_even(decay, even, circles):
     return power(np.exp(critical), places)
 
 
-def judge(rows):
+def table_of(rows):
+    """Return rows as a table, without the step at which a network generalizes, which not all have."""
+    return evidence.columns_of([{name: row[name] for name in row if name != "generalizes"} for row in rows])
+
+
+def draw(table):
+    """Draw the half-life over the decay, and the circles that are left over it by λ."""
+    with charts.panels(9.6, 4.4, 1, 2) as (figure, (left, right)):
+        for n, p in enumerate(DIMS):
+            own = evidence.where(table, p=p, activation="silu")
+            look = {"color": palette.SERIES[n], "marker": "os^"[n], "linestyle": "none", "markersize": 4}
+            left.plot(own["decay"] * 1.06 ** (n - 1), own["half_life"], label=f"p = {p}", **look)
+            mean = np.exp(np.log(own["half_life"] * own["decay"]).mean())
+            left.plot(DECAYS, mean / np.array(DECAYS), ":", color=palette.SERIES[n], linewidth=1)
+        words = "steps until half of the circles are gone"
+        title = "SiLU; dotted: in proportion to 1 / decay"
+        charts.label(left, "weight decay", words, title, xscale="log", yscale="log", legend={"columns": 3})
+        left.set_xticks(DECAYS, map(str, DECAYS))
+        left.set_xticks([], minor=True)
+        for n, even in enumerate(EVEN):
+            own = evidence.where(table, even=even)
+            look = {
+                "color": palette.SERIES[n],
+                "marker": "os^D"[n],
+                "markersize": 4,
+                "label": f"λ = {even:g}",
+            }
+            charts.means(right, own["decay"], own["circles"] / 11, possible=(0.0, 1.0), **look)
+        right.axhline(0.5, color=palette.REFERENCE, linewidth=1, linestyle=":")
+        words, title = (
+            "effective number of circles\nover all frequencies",
+            "tanh + λ even part, p = 23, 2000 steps",
+        )
+        charts.label(right, "weight decay", words, title, xscale="log", ylim=(0, 1.03), legend={"columns": 2})
+    save_figure(figure, PICTURE, dpi=WIDTH / figure.get_figwidth())
+
+
+def judge(table):
     """Return what the rules ask for, as intervals by name."""
-    table = evidence.columns_of([{name: row[name] for name in row if name != "generalizes"} for row in rows])
     silu = evidence.where(table, activation="silu")
     groups, columns = silu["p"] * 100 + silu["network"], (silu["half_life"], silu["p"], silu["decay"])
     found = {"power of p": evidence.jackknife(power, *columns, level=LEVEL, groups=groups)}
@@ -124,7 +167,9 @@ def main():
         own = [row for row in rows if dict(zip(NAMES, cell[:-1], strict=True)).items() <= row.items()]
         told = (np.mean([row[name] for row in own]) for name in ("half_life", "circles", "accuracy"))
         print(*cell, *(f"{value:.2f}" for value in told), flush=True)
-    for name, interval in judge(rows).items():
+    table = table_of(rows)
+    draw(table)
+    for name, interval in judge(table).items():
         print(name, interval.format(2), interval.count, "networks")
 
 

@@ -67,31 +67,27 @@ def test_networks_beyond_the_bounds_and_far_below_them():
         assert f"{far:.0f} % of" in note("liu-10", f"far from ideal, δ = {delta}")
 
 
-def test_batches_of_45_are_slower_than_all_samples():
+def test_steps_of_networks_of_figures_4_and_5():
     rows = table("liu-5b", "networks")
-    told = np.isfinite(rows["steps_to_rqi"]) & np.isfinite(rows["n_h"])
-    size, steps, n_h = (rows[name][told] for name in ("size", "steps_to_rqi", "n_h"))
-    middle = {n: np.median(steps[size == n]) for n in np.unique(size)}
-    assert f"in {middle[28]:.0f} steps with 28 of them and in {middle[44]:.0f} with 44" in NOTES
-    late = [middle[n] for n in range(48, 55)]
+    passed = np.isfinite(rows["steps_to_rqi"])
+    count = {n: passed[rows["size"] == n].sum() for n in range(5, 55)}
+    assert min(n for n in count if count[n]) == 25, "none with 24 samples or fewer"
+    assert f"{count[40]} do with 40 (0.73), and {count[54]} with 54" in NOTES
+    area = (5 + np.trapezoid([1 - k / 25 for k in count.values()])) / 55
+    assert f"a jump at {area:.2f}" in NOTES
+    assert f"ours have {area:.2f}" in str(recipes()["liu-4b"].withdrawn)
+    tau = stats.kendalltau(rows["size"], rows["steps_to_rqi"])[0]
+    assert f"τ = {tau:.2f} in ours".replace("-", "−") in NOTES
+    size, steps, n_h = (
+        rows[name][passed & np.isfinite(rows["n_h"])] for name in ("size", "steps_to_rqi", "n_h")
+    )
+    early, at, *late = (np.median(steps[size == n]) for n in (28, 44, *range(48, 55)))
+    assert f"in {early:.0f} steps with 28 of them and in {at:.0f} with 44" in NOTES
     assert f"From 48 samples on it is {min(late):.0f} to {max(late):.0f}" in NOTES
     for most, trend, follows in ((45, "τ is {:.2f}, and", "of {:.2f})"), (54, "({:.2f} and", "and {:.2f})")):
         n, t, own = (x[size <= most] for x in (size, steps, n_h))
         assert trend.format(stats.kendalltau(n, t)[0]).replace("-", "−") in NOTES
         assert follows.format(stats.pearsonr(np.log(t), np.log(own))[0]) in NOTES
-
-
-def test_networks_of_figure_4_have_no_transition_at_two_fifths():
-    rows = table("liu-4b", "networks")
-    passed, sizes = np.isfinite(rows["steps_to_rqi"]), np.unique(rows["size"])
-    count = {n: passed[rows["size"] == n].sum() for n in sizes}
-    assert {n for n in sizes if not count[n]} == set(range(5, 25))
-    assert f"{count[40]} do with 40 (0.73), and {count[54]} with 54" in NOTES
-    area = (sizes[0] + np.trapezoid([1 - count[n] / 25 for n in sizes], sizes)) / 55
-    assert f"a jump at {area:.2f}" in NOTES
-    assert f"ours have {area:.2f}" in str(recipes()["liu-4b"].withdrawn)
-    tau = stats.kendalltau(rows["size"], rows["steps_to_rqi"])[0]
-    assert f"τ = {tau:.2f} in ours".replace("-", "−") in NOTES
 
 
 def test_every_network_of_the_corner_of_figure_6_memorizes():
@@ -425,6 +421,21 @@ def test_parity_moves_the_critical_decay():
     assert f"it is {min(again):.0f} to {max(again):.0f} % again" in page
     own = evidence.where(rows, kind="tanh")
     assert (own["accuracy"][(own["decay"] >= 0.5) & (own["decay"] <= 5)] > 0.9).all()
+
+
+def test_half_lives_of_circles():
+    module, rows = program("half_lives")
+    page, found, silu = text_of("findings/even_part"), module.judge(rows), rows["activation"] == "silu"
+    assert all(INTERVAL(**vars(one)).replace("-", "−") in page for one in found.values())
+    ours = [np.log(rows["half_life"] * rows["decay"])[silu & (rows["p"] == p)].mean() for p in module.DIMS]
+    said = "after {:.0f} steps over the decay with p = 23, {:.0f} with p = 31 and {:.0f}".format(
+        *np.exp(ours)
+    )
+    assert said in page
+    assert (rows["accuracy"][silu] > 0.999).all()
+    mixed = (evidence.where(rows, even=even) for even in module.EVEN)
+    critical = [np.exp(module.passes(one["decay"], one["circles"], 5.5)) for one in mixed]
+    assert "at {:.1f}, {:.1f}, {:.2f} and {:.2f} for λ".format(*critical) in page
 
 
 def test_survivors_of_odd_networks_have_more_odd_relations():
