@@ -285,7 +285,8 @@ def draw_planes(name: str, plane: Plane, tables: Tables, *, downwards: bool = Tr
             if downwards:
                 line[0].invert_yaxis()
             line[columns // 2].set_xlabel(x.label)
-        shades = f"{plane.each} networks in each cell; shares: white for none, full color for all"
+        one = ", and one below" if "one_start" in tables else ""
+        shades = f"{plane.each} networks in each cell{one}; shares: white for none, full color for all"
         name_phases(figure, title=shades if several else "one network in each cell", columns=2 + 2 * several)
     return {name: figure}
 
@@ -424,7 +425,7 @@ WEAKER = BORDERS | {"bottom right": "the authors' own panel has 0.22, where the 
 DECAYS = (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200)
 AUTHORS: dict[str, Any] = {
     "least": 10**-5.1, "most": 10**-1.9, "cells": 16, "each": 2,
-    "fidelity": f"{OWN_STARTS}; at decays from 10 to 190, to be run again at the authors', from 0 to 200",
+    "fidelity": f"{OWN_STARTS}; a diagram like theirs is below ours",
 }  # fmt: skip
 """As in `phase_diagram_plot/data_perm_r.h5`; the rates from 1e-5 to 1e-2 are middles of cells."""
 for _letter, (_title, _model), _decays, _confused, _withdrawn, _others in zip(

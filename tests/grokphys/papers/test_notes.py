@@ -148,6 +148,14 @@ def test_ten_pairs_may_determine_ten_tokens():
     assert f"ten chosen pairs, {10 / 55:.2f} of the data, suffice" in note("liu-10", "small sets")
 
 
+def test_one_start_for_all_cells_of_figure_6():
+    planes = [table("liu-6d", name) for name in ("one_start", "networks")]
+    shares = [100 * np.isin(plane["phase"], ("comprehension", "grokking")).mean() for plane in planes]
+    assert "one start {:.0f} % of our networks generalize, and {:.0f} % with".format(*shares) in NOTES
+    gaps = [recipes()["liu-6d"].rules[1].measure({"networks": plane}, 0.95).estimate for plane in planes]
+    assert "either, by {:.2f} and {:.2f} (".format(*gaps).replace("-", "−") in NOTES
+
+
 def test_how_late_networks_of_the_stages_generalize():
     rows = table("he-grokking", "stages")
     done = np.isfinite(rows["step_II"])
