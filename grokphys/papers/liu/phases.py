@@ -309,9 +309,7 @@ OWN_STARTS = (
     "nearest: each network has its own training set and start, where the published code has one for all cells"
 )
 CELLS = f"{OWN_STARTS}; 10 × 10 cells, where the authors' data have 13 × 13"
-DECAYING = (
-    f"{OWN_STARTS}; 10 × 10 cells with decays above zero, where the authors' data have 16 × 11, from zero on"
-)
+DECAYING = f"{OWN_STARTS}; 10 × 10 cells, none at decay 0, where the authors' data have 16 × 11"
 UNPUBLISHED = "nearest: no code of this figure is published; each network has its own training set and start"
 KINDS: tuple[Literal["regression", "classification"], ...] = ("regression", "classification")
 ADDITION = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}

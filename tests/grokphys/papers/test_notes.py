@@ -14,7 +14,6 @@ import nets
 from analysis.circles.fourier import frequency_norms
 from grokphys.arena.signals import ranked
 from grokphys.papers import evidence
-from grokphys.papers.musat.tables import TABLE_1, TABLE_2
 from grokphys.papers.run import recipes, stored_replicas
 from physics import Operation, closures
 
@@ -89,11 +88,16 @@ def test_steps_of_networks_of_figures_4_and_5():
         assert follows.format(stats.pearsonr(np.log(t), np.log(own))[0]) in NOTES
 
 
-def test_every_network_of_the_corner_of_figure_6_memorizes():
+def test_corners_of_figure_6():
     rows = table("liu-6a", "networks")
     corner = (rows["column"] >= 7) & (rows["row"] <= 2)
     assert (rows["phase"][corner] == "memorization").all()
     assert np.mean(rows["phase"][~corner] == "memorization") > 0.6, "the rule asks for too much"
+    planes = [{"networks": table("liu-6d", name)} for name in ("one_start", "networks")]
+    shares = [100 * np.isin(one["networks"]["phase"], ("comprehension", "grokking")).mean() for one in planes]
+    assert "one start {:.0f} % of our networks generalize, and {:.0f} % with".format(*shares) in NOTES
+    gaps = [-recipes()["liu-6d"].rules[1].measure(one, 0.95).estimate for one in planes]
+    assert "either, by −{:.2f} and −{:.2f} (".format(*gaps) in NOTES
 
 
 def test_what_the_first_components_of_transformers_hold():
@@ -148,14 +152,6 @@ def test_ten_pairs_may_determine_ten_tokens():
     assert f"ten chosen pairs, {10 / 55:.2f} of the data, suffice" in note("liu-10", "small sets")
 
 
-def test_one_start_for_all_cells_of_figure_6():
-    planes = [table("liu-6d", name) for name in ("one_start", "networks")]
-    shares = [100 * np.isin(plane["phase"], ("comprehension", "grokking")).mean() for plane in planes]
-    assert "one start {:.0f} % of our networks generalize, and {:.0f} % with".format(*shares) in NOTES
-    gaps = [recipes()["liu-6d"].rules[1].measure({"networks": plane}, 0.95).estimate for plane in planes]
-    assert "either, by {:.2f} and {:.2f} (".format(*gaps).replace("-", "−") in NOTES
-
-
 def test_how_late_networks_of_the_stages_generalize():
     rows = table("he-grokking", "stages")
     done = np.isfinite(rows["step_II"])
@@ -188,7 +184,6 @@ def test_where_image_networks_slow_down():
 def test_no_image_network_is_confused():
     rows = table("liu-8b", "networks")
     corner = (rows["row"] >= 7) & (rows["column"] >= 7)
-    assert corner.sum() == 9
     assert rows["validation_steps"][corner].max() < 1000
     assert "60 % in validation within 1000 steps" in note("liu-8b", "confusion")
 
@@ -199,8 +194,6 @@ def test_circles_and_imperfections_of_musat():
     assert stats.binom.sf(11, 100, 0.058) == pytest.approx(0.01, abs=0.005)
     softened = [claims("musat-table2")[f"f_a = {f_a}: circles (%)"]["estimate"] for f_a in ("0.5", "1", "2")]
     assert "they are {:.1f}, {:.1f} and {:.1f} %".format(*softened) in NOTES
-    widths = [(one.high - one.low) / 2 for one in (TABLE_1[1.0].imperfections, TABLE_2[1.0].imperfections)]
-    assert widths == pytest.approx([4.0, 4.8], abs=0.05)
     rows = table("musat-start", "networks")
     names = ("kaiming_uniform", "pytorch", "xavier_uniform", "xavier_normal")
     here = [rows["circle"][(rows["start"] == name) & (rows["weight_decay"] == 1)] for name in names]
