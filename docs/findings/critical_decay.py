@@ -33,13 +33,13 @@ The table has the final signals of all frequencies, too; no rule asks for them. 
 commits 22863af2 and 2d6f159b. Three cells trained again there agree in every digit.
 """
 
-import json
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+from stored import completed
 
 from analysis.circles.fourier import frequency_norms
 from analysis.plots import palette
@@ -141,14 +141,13 @@ def draw(table):
 
 def main():
     """Train what is missing, store it, and print the means of each cell and what the rules ask for."""
-    rows = json.loads(TABLE.read_text()) if TABLE.exists() else []
-    for p, kind, decays in CELLS:
-        for decay, part in product(decays, (FIRST, SECOND)):
-            cell = {"p": p, "kind": kind, "decay": decay, "network": part.start}
-            wanted = part is FIRST or decay in MORE.get(kind, ())
-            if wanted and not any(cell.items() <= row.items() for row in rows):
-                rows += rows_of(p, kind, decay, part)
-                TABLE.write_text("[" + ",\n".join(map(json.dumps, rows)) + "]\n")
+    parts = (
+        ({"p": p, "kind": kind, "decay": decay, "network": n.start}, partial(rows_of, p, kind, decay, n))
+        for p, kind, decays in CELLS
+        for decay, n in product(decays, (FIRST, SECOND))
+        if n is FIRST or decay in MORE.get(kind, ())
+    )
+    rows = completed(TABLE, parts)
     names = [name for name in rows[0] if name != "signals"]
     table = evidence.columns_of([{name: row[name] for name in names} for row in rows])
     draw(table)

@@ -46,6 +46,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -130,13 +131,11 @@ def rows_of(p):
 
 def fitted(features, survived):
     """Return scores (networks, K) of a logistic model of features, each (networks, K), by fifths."""
-    X, scores = np.stack(features, axis=-1), np.empty(survived.shape)
-    for fold in range(5):
-        own = np.arange(len(X)) % 5 == fold
-        model = make_pipeline(StandardScaler(), LogisticRegression())
-        model.fit(X[~own].reshape(-1, len(features)), survived[~own].ravel())
-        scores[own] = model.decision_function(X[own].reshape(-1, len(features))).reshape(scores[own].shape)
-    return scores
+    X = np.stack(features, axis=-1).reshape(-1, len(features))
+    fifths = PredefinedSplit(np.repeat(np.arange(len(survived)) % 5, survived.shape[1]))
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    scores = cross_val_predict(model, X, survived.ravel(), cv=fifths, method="decision_function")
+    return scores.reshape(survived.shape)
 
 
 def judged(rows, p):

@@ -29,12 +29,13 @@ The table was made on 2026-11-28 by the commit that has these rules, with NumPy 
 AMD EPYC with AVX2. The picture, and nothing else, was added afterward.
 """
 
-import json
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 from critical_decay import WithOrWithoutBiases, passes
+from stored import completed
 
 from analysis.circles.fourier import frequency_norms
 from analysis.plots import palette
@@ -100,11 +101,6 @@ def of_even(decay, even, circles):
     return power(np.exp(critical), places)
 
 
-def table_of(rows):
-    """Return rows as a table, without the step at which a network generalizes, which not all have."""
-    return evidence.columns_of([{name: row[name] for name in row if name != "generalizes"} for row in rows])
-
-
 def draw(table):
     """Draw the half-life over the decay, and the circles that are left over it by λ."""
     with charts.panels(9.6, 4.4, 1, 2) as (figure, (left, right)):
@@ -159,15 +155,12 @@ def judge(table):
 
 def main():
     """Train what is missing, store it, and print the means of each cell and what the rules ask for."""
-    rows = json.loads(TABLE.read_text()) if TABLE.exists() else []
-    for cell in CELLS:
-        if not any(dict(zip(NAMES, cell[:-1], strict=True)).items() <= row.items() for row in rows):
-            rows += rows_of(*cell)
-            TABLE.write_text("[" + ",\n".join(map(json.dumps, rows)) + "]\n")
-        own = [row for row in rows if dict(zip(NAMES, cell[:-1], strict=True)).items() <= row.items()]
-        told = (np.mean([row[name] for row in own]) for name in ("half_life", "circles", "accuracy"))
-        print(*cell, *(f"{value:.2f}" for value in told), flush=True)
-    table = table_of(rows)
+    parts = [(dict(zip(NAMES, cell[:-1], strict=True)), partial(rows_of, *cell)) for cell in CELLS]
+    table = evidence.columns_of(completed(TABLE, parts))
+    for part, _ in parts:
+        own = evidence.where(table, **part)
+        told = (f"{np.mean(own[name]):.2f}" for name in ("half_life", "circles", "accuracy"))
+        print(*part.values(), len(own["network"]), *told)
     draw(table)
     for name, interval in judge(table).items():
         print(name, interval.format(2), interval.count, "networks")

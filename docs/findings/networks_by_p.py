@@ -21,11 +21,12 @@ The networks were trained on 2026-11-28 by version 0.1.0 with NumPy 2.4.6 and Nu
 with AVX2, and stored at the commit 9bf1b6b4. One cell trained again there agrees in every digit.
 """
 
-import json
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+from stored import completed
 
 from grokphys.papers import evidence
 from grokphys.papers.liu.transition import jump
@@ -65,12 +66,11 @@ def log_critical(table, p, level=0.95):
 
 def main():
     """Train what is missing, store it, and print the critical fractions and their ratio."""
-    rows = json.loads(TABLE.read_text()) if TABLE.exists() else []
-    for p, fraction in product((20, 40), FRACTIONS):
-        if not any((row["p"], row["fraction"]) == (p, fraction) for row in rows):
-            rows += rows_of(p, fraction)
-            TABLE.write_text("[" + ",\n".join(map(json.dumps, rows)) + "]\n")
-    table = evidence.columns_of(rows)
+    parts = (
+        ({"p": p, "fraction": fraction}, partial(rows_of, p, fraction))
+        for p, fraction in product((20, 40), FRACTIONS)
+    )
+    table = evidence.columns_of(completed(TABLE, parts))
     small, large = (log_critical(table, p) for p in (20, 40))
     for p, found in ((20, small), (40, large)):
         held = [evidence.where(table, p=p, fraction=f)["accuracy"] for f in FRACTIONS]

@@ -29,12 +29,13 @@ Octaves and sums apart, and other parts of the largest signal, were looked at af
 judges them.
 """
 
-import json
-from itertools import combinations
+from functools import partial
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 from critical_decay import KINDS, WithOrWithoutBiases
+from stored import completed
 
 from analysis.circles.fourier import frequency_norms
 from grokphys.papers import evidence
@@ -101,12 +102,11 @@ def frequency(rows, kind, sizes=(2, 3), least=0.5):
 
 def main():
     """Train what is missing, store it, and print what the rules ask for."""
-    rows = json.loads(TABLE.read_text()) if TABLE.exists() else []
-    for first in range(0, NETWORKS, PART):
-        for kind in ("tanh", "tanh with biases"):
-            if not any((row["kind"], row["network"]) == (kind, first) for row in rows):
-                rows += rows_of(kind, range(first, first + PART))
-                TABLE.write_text("[" + ",\n".join(map(json.dumps, rows)) + "]\n")
+    parts = (
+        ({"kind": kind, "network": first}, partial(rows_of, kind, range(first, first + PART)))
+        for first, kind in product(range(0, NETWORKS, PART), ("tanh", "tanh with biases"))
+    )
+    rows = completed(TABLE, parts)
     odd, biased = (frequency(rows, kind) for kind in ("tanh", "tanh with biases"))
     for kind, found in (("tanh", odd), ("tanh with biases", biased)):
         print(kind, found.map(np.exp).format(2), found.count, "networks")
