@@ -308,8 +308,8 @@ def name_phases(figure: Figure, *, title: str = "", columns: int = 4) -> None:
 OWN_STARTS = (
     "nearest: each network has its own training set and start, where the published code has one for all cells"
 )
-BOTH_STARTS = f"{OWN_STARTS}; a diagram like theirs is below ours"
-COARSER = f"{OWN_STARTS}, and 10 × 10 cells; to be run again at theirs"
+CELLS = f"{OWN_STARTS}; 10 × 10 cells, where the authors' data have 13 × 13"
+DECAYING = f"{OWN_STARTS}; 10 × 10 cells, none at decay 0, where the authors' data have 16 × 11"
 UNPUBLISHED = "nearest: no code of this figure is published; each network has its own training set and start"
 KINDS: tuple[Literal["regression", "classification"], ...] = ("regression", "classification")
 ADDITION = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}
@@ -357,9 +357,8 @@ RATIO = "np.log10(embedding_learning_rate / learning_rate).round(6)"
 COMPREHENDS = partial(measures.gap, "networks", "phase == 'comprehension'")
 EQUAL = "corrected after the run: equal rates are not faster, and rounding does not split a diagonal"
 RATES = plane_of(
-    {"Addition, regression": ToyAddition()}, ("embedding_learning_rate", 10**-5.125, 10**-1.875),
-    "representation learning rate", seed=600, least=10**-5.125, most=10**-1.875, cells=13, each=2,
-    fidelity=COARSER,
+    {"Addition, regression": ToyAddition()}, ("embedding_learning_rate", 1e-5, 1e-2),
+    "representation learning rate", seed=600, fidelity=CELLS,
 )  # fmt: skip
 
 
@@ -421,11 +420,15 @@ CAPACITY = (
 )  # fmt: skip
 BORDERS = {"sandwiched": "the authors' own panels (b) and (c) have not the borders for which it asks"}
 WEAKER = BORDERS | {"bottom right": "the authors' own panel has 0.22, where the rule asks for 0.4"}
-DECAYS = range(11), range(0, 21, 2), (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200)
-"""As in `phase_diagram_plot/*.h5`; there and here the rates from 1e-5 to 1e-2 are middles of cells."""
-for _letter, (_title, _model), _decays, _confused, _withdrawn, _fidelity in zip(
-    "bcd", (ADDITION | S_3).items(), DECAYS, (CONFUSED, CONFUSED, LESS_CONFUSED), (BORDERS, BORDERS, WEAKER),
-    (COARSER, COARSER, BOTH_STARTS), strict=True,
+DECAYS = (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200)
+AUTHORS: dict[str, Any] = {
+    "least": 10**-5.1, "most": 10**-1.9, "cells": 16, "each": 2,
+    "fidelity": f"{OWN_STARTS}; a diagram like theirs is below ours",
+}  # fmt: skip
+"""As in `phase_diagram_plot/data_perm_r.h5`; the rates from 1e-5 to 1e-2 are middles of cells."""
+for _letter, (_title, _model), _decays, _confused, _withdrawn, _others in zip(
+    "bcd", (ADDITION | S_3).items(), ((0.0, 10.0), (0.0, 20.0), DECAYS), (CONFUSED, CONFUSED, LESS_CONFUSED),
+    (BORDERS, BORDERS, WEAKER), ({"fidelity": DECAYING}, {"fidelity": DECAYING}, AUTHORS), strict=True,
 ):  # fmt: skip
 
     @recipe(
@@ -434,7 +437,7 @@ for _letter, (_title, _model), _decays, _confused, _withdrawn, _fidelity in zip(
         rules=(*CAPACITY, _confused), withdrawn=_withdrawn, source=SECTION,
         **plane_of(
             {_title: _model}, ("weight_decay", *_decays), "decoder weight decay", seed=610 + ord(_letter),
-            least=10**-5.1, most=10**-1.9, cells=16, each=2, fidelity=_fidelity,
+            **_others,
         ),
     )  # fmt: skip
     def capacity(run: Run) -> Result:
