@@ -42,9 +42,6 @@ from nets import GroupDecoder, ImageMLP, TokenTransformer, ToyAddition, train
 
 # -- networks ----------------------------------------------------------------------------------------------
 
-ONE_START = "one training set and one start for all cells"
-"""Title of a diagram like the published ones."""
-
 
 @dataclass(frozen=True)
 class Plane:
@@ -137,19 +134,12 @@ def _train_cells(run: Run, plane: Plane, title: str, row: int, cells: range) -> 
     )  # fmt: skip
 
 
-def trained(run: Run, *, width: int = 0, one_start: bool = False) -> Result:
+def trained(run: Run, *, width: int = 0) -> Result:
     """Train the networks of the plane of a `run`; return a `Result` with the table "networks".
 
-    `width` is as in `train_plane`. With `one_start`, the table "one_start" has a network for each cell of the
-    first diagram, all with one training set and one start, as the published panels have.
+    `width` is as in `train_plane`.
     """
-    plane = run.setting
-    tables = {"networks": train_plane(run, plane, width=width)}
-    if one_start:
-        models = {ONE_START: next(iter(plane.models.values()))}
-        shared = dict(plane.options) | {"shared": ("embedding", "layers", "split", "targets", "noise")}
-        tables["one_start"] = train_plane(run, replace(plane, models=models, each=1, options=shared))
-    return Result(tables)
+    return Result({"networks": train_plane(run, run.setting, width=width)})
 
 
 # -- rules -------------------------------------------------------------------------------------------------
@@ -261,34 +251,37 @@ def draw_planes(name: str, plane: Plane, tables: Tables, *, downwards: bool = Tr
     vertical axis points downwards by default, as in most figures of the paper.
     """
     several, rows = plane.each > 1, tables["networks"]
-    parts: list[Any] = [(title, model, where(rows, diagram=title)) for title, model in plane.models.items()]
-    if "one_start" in tables:
-        parts.append((ONE_START, parts[0][1], tables["one_start"]))
     width, columns = (13.6, 5) if several else (5.0, 1)
-    layout: Any = {"rows": len(parts), "columns": columns, "squeeze": False, "sharey": "row"}
-    with charts.panels(width, 1.4 + 3.2 * len(parts), **layout) as (figure, grid):
-        for (title, model, own), line in zip(parts, grid, strict=True):
+    layout: Any = {"rows": len(plane.models), "columns": columns, "squeeze": False, "sharey": "row"}
+    with charts.panels(width, 1.4 + 3.2 * len(plane.models), **layout) as (figure, grid):
+        for (title, model), line in zip(plane.models.items(), grid, strict=True):
+            own, edges = where(rows, diagram=title), plane.edges(model)
             density = _densities(own["column"], own["row"], own["phase"])
-            (x, y), edges = plane.axes(model), plane.edges(model)
             show_phases(line[0], edges, density.argmax(axis=0))
             words = fill(title, 20 if several else 50).replace("S_3", "$S_3$")
-            words += f"\nmost frequent of {plane.each}" if several and title != ONE_START else ""
-            line[0].set(title=words, ylabel=y.label)
+            line[0].set(title=words + (f"\nmost frequent of {plane.each}" if several else ""))
             for ax, phase, part in zip(line[1:], PHASES, density, strict=several):
                 colors = LinearSegmentedColormap.from_list(phase, [palette.WHITE, palette.PHASES[phase]])
                 ax.pcolormesh(*edges, part, cmap=colors, vmin=0, vmax=1)
                 ax.set_title(f"share of\n{phase}")
-            for ax in line:
-                ax.set(xscale=x.scale, yscale=y.scale)
-            if plane.values:
-                line[0].set_yticks(range(len(plane.values)), plane.values)
-            if downwards:
-                line[0].invert_yaxis()
+            x, y = _scale(plane, model, line, downwards)
+            line[0].set_ylabel(y.label)
             line[columns // 2].set_xlabel(x.label)
-        one = ", and one below" if "one_start" in tables else ""
-        shades = f"{plane.each} networks in each cell{one}; shares: white for none, full color for all"
+        shades = f"{plane.each} networks in each cell; shares: white for none, full color for all"
         name_phases(figure, title=shades if several else "one network in each cell", columns=2 + 2 * several)
     return {name: figure}
+
+
+def _scale(plane: Plane, model: Any, line: Sequence[Axes], downwards: bool) -> list[Axis]:
+    """Scale and turn the axes of panels that share the vertical one, and return those of the diagram."""
+    x, y = plane.axes(model)
+    for ax in line:
+        ax.set(xscale=x.scale, yscale=y.scale)
+    if plane.values:
+        line[0].set_yticks(range(len(plane.values)), plane.values)
+    if downwards:
+        line[0].invert_yaxis()
+    return [x, y]
 
 
 def show_phases(ax: Axes, edges: Sequence[Sequence[float]], phases: NDArray[np.int64]) -> None:
@@ -308,8 +301,8 @@ def name_phases(figure: Figure, *, title: str = "", columns: int = 4) -> None:
 OWN_STARTS = (
     "nearest: each network has its own training set and start, where the published code has one for all cells"
 )
-CELLS = f"{OWN_STARTS}; 10 × 10 cells, where the authors' data have 13 × 13"
-DECAYING = f"{OWN_STARTS}; 10 × 10 cells, none at decay 0, where the authors' data have 16 × 11"
+THEIRS = f"{OWN_STARTS}; for diagrams like theirs see `liu-6`"
+COARSER = f"{OWN_STARTS}, and more cells; for diagrams like theirs see `liu-6`"
 UNPUBLISHED = "nearest: no code of this figure is published; each network has its own training set and start"
 KINDS: tuple[Literal["regression", "classification"], ...] = ("regression", "classification")
 ADDITION = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}
@@ -358,7 +351,7 @@ COMPREHENDS = partial(measures.gap, "networks", "phase == 'comprehension'")
 EQUAL = "corrected after the run: equal rates are not faster, and rounding does not split a diagonal"
 RATES = plane_of(
     {"Addition, regression": ToyAddition()}, ("embedding_learning_rate", 1e-5, 1e-2),
-    "representation learning rate", seed=600, fidelity=CELLS,
+    "representation learning rate", seed=600, fidelity=COARSER,
 )  # fmt: skip
 
 
@@ -395,7 +388,7 @@ def competition(run: Run) -> Result:
     -----
     The rules judge where comprehension and late generalization are frequent.
     """
-    return trained(run, one_start=True)
+    return trained(run)
 
 
 SIMPLE = "the bottom right corner (a fast and simple decoder) is the confusion phase"
@@ -423,22 +416,23 @@ WEAKER = BORDERS | {"bottom right": "the authors' own panel has 0.22, where the 
 DECAYS = (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200)
 AUTHORS: dict[str, Any] = {
     "least": 10**-5.1, "most": 10**-1.9, "cells": 16, "each": 2,
-    "fidelity": f"{OWN_STARTS}; a diagram like theirs is below ours",
+    "fidelity": THEIRS,
 }  # fmt: skip
 """As in `phase_diagram_plot/data_perm_r.h5`; the rates from 1e-5 to 1e-2 are middles of cells."""
+PLANES = {"a": RATES}
 for _letter, (_title, _model), _decays, _confused, _withdrawn, _others in zip(
     "bcd", (ADDITION | S_3).items(), ((0.0, 10.0), (0.0, 20.0), DECAYS), (CONFUSED, CONFUSED, LESS_CONFUSED),
-    (BORDERS, BORDERS, WEAKER), ({"fidelity": DECAYING}, {"fidelity": DECAYING}, AUTHORS), strict=True,
+    (BORDERS, BORDERS, WEAKER), ({"fidelity": COARSER}, {"fidelity": COARSER}, AUTHORS), strict=True,
 ):  # fmt: skip
+    PLANES[_letter] = plane_of(
+        {_title: _model}, ("weight_decay", *_decays), "decoder weight decay", seed=610 + ord(_letter),
+        **_others,
+    )  # fmt: skip
 
     @recipe(
         f"liu-6{_letter}", item=f"Figure 6 ({_letter})", draw=partial(draw_planes, f"liu-6{_letter}"),
         shows=f"{_title}: phases over the decoder's learning rate and weight decay.",
-        rules=(*CAPACITY, _confused), withdrawn=_withdrawn, source=SECTION,
-        **plane_of(
-            {_title: _model}, ("weight_decay", *_decays), "decoder weight decay", seed=610 + ord(_letter),
-            **_others,
-        ),
+        rules=(*CAPACITY, _confused), withdrawn=_withdrawn, source=SECTION, **PLANES[_letter],
     )  # fmt: skip
     def capacity(run: Run) -> Result:
         """Reproduce Figure 6 (b), (c) or (d): the phases over learning rate and weight decay of the decoder.
@@ -446,7 +440,49 @@ for _letter, (_title, _model), _decays, _confused, _withdrawn, _others in zip(
         The rules ask whether all four phases occur, which phases fill two corners of the plane, and whether
         grokking lies between comprehension and memorization.
         """
-        return trained(run, one_start=True)
+        return trained(run)
+
+
+def _like_theirs(letter: str, cells: int, *rows: float, budget: str = "paper_setting") -> Plane:
+    """Return a plane with one start for all cells, and with the rates and the rows of the authors' files."""
+    plane, half = PLANES[letter][budget], 1.5 / (cells - 1)
+    rates = 10 ** (-5 - half), 10 ** (-2 + half)
+    ((title, model),) = plane.models.items()
+    return replace(
+        plane, models={f"({letter}) {title}": model}, cells=cells, each=1, x=(plane.x[0], *rates),
+        y=(plane.y[0], *(rows or rates)),
+        options=plane.options | {"shared": ("embedding", "layers", "split", "targets", "noise")},
+    )  # fmt: skip
+
+
+def _draw_like_theirs(setting: Setting, tables: Tables, *grid: NDArray[Any]) -> None:
+    axes = np.concatenate(grid)
+    for (letter, plane), ax in zip(vars(setting).items(), axes, strict=True):
+        ((title, model),) = plane.models.items()
+        density = _densities(*(tables[letter][name] for name in ("column", "row", "phase")))
+        show_phases(ax, plane.edges(model), density.argmax(axis=0))
+        x, y = _scale(plane, model, [ax], downwards=letter != "a")
+        charts.label(ax, x.label, y.label, title.replace("S_3", "$S_3$"))
+    name_phases(axes[0].figure)
+
+
+@recipe(
+    "liu-6", item="Figure 6, one training set and one start", draw=_draw_like_theirs,
+    panels=(9.6, 8.4, 2, 2), source=SECTION, cost="an hour and a half; each row of cells is kept",
+    quick=Setting(**{letter: _like_theirs(letter, 3, budget="quick") for letter in PLANES}),
+    paper_setting=Setting(
+        a=_like_theirs("a", 13), b=_like_theirs("b", 16, *range(11)),
+        c=_like_theirs("c", 16, *range(0, 21, 2)), d=_like_theirs("d", 16, *DECAYS),
+    ),
+)  # fmt: skip
+def like_theirs(run: Run) -> Result:
+    """The phase diagrams as published: all networks of a panel have one training set and one start.
+
+    Notes
+    -----
+    The tables "a" to "d" have the network of each cell. There are no rules, as the cells are not independent.
+    """
+    return Result({letter: train_plane(run, plane) for letter, plane in vars(run.setting).items()})
 
 
 # -- Figures 13 to 15 --------------------------------------------------------------------------------------
