@@ -36,13 +36,10 @@ def agreement(effort: Effort) -> list[Row]:
         first, second, cpu = (
             [run.final, *(values[:, -1] for values in run.observables.values())] for run in trained
         )
-        error = max(
-            float(np.abs(here - there).max() / max(np.abs(there).max(), 1e-12))
-            for here, there in zip(first, cpu, strict=True)
-        )
-        again = all(map(np.array_equal, first, second))
+        pairs = zip(first, cpu, strict=True)
+        error = max(float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-12)) for a, b in pairs)
         what = f"{name}, {dtype}, five steps against the CPU"
-        row: Row = {"what": what, "error": error, "same_bits_again": again}
+        row: Row = {"what": what, "error": error, "same_bits_again": all(map(np.array_equal, first, second))}
         rows.append(row | {"target": f"at most {bound:g}", "met": error <= bound})
     return rows
 

@@ -18,7 +18,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from scipy import stats
 
 import physics
 from analysis.phases import PHASES
@@ -280,10 +279,7 @@ def critical_fraction(rows: Columns, level: float) -> Interval:
 
     Its interval at the confidence level `level` is that of order statistics.
     """
-    values = np.sort(np.repeat(rows["fraction"], rows["orders"]))
-    count = len(values)
-    low, high = (int(stats.binom.ppf((1 + side * level) / 2, count, 0.5)) for side in (-1, 1))
-    return Interval(float(np.median(values)), float(values[low]), float(values[min(high, count - 1)]), count)
+    return evidence.median(np.repeat(rows["fraction"], rows["orders"]), level)
 
 
 def _critical(tokens: int, law: bool = False) -> Measure:
@@ -604,5 +600,4 @@ def seeds(run: Run) -> Result:
     The table "networks" is that of `liu-6a`, whose networks are trained only once. The rules judge how often
     two networks of one cell have the same phase, and where.
     """
-    rows = train_plane(run, run.setting, family="liu-6a")
-    return Result({"networks": rows})
+    return Result({"networks": train_plane(run, run.setting, family="liu-6a")})

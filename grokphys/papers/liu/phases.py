@@ -243,45 +243,40 @@ def _densities(column: Any, row: Any, phase: Any) -> NDArray[np.float64]:
     return counts / np.maximum(counts.sum(axis=0), 1)
 
 
-def draw_planes(name: str, plane: Plane, tables: Tables, *, downwards: bool = True) -> dict[str, Figure]:
+def draw_planes(name: str, setting: Any, tables: Tables) -> dict[str, Figure]:
     """Draw the most frequent phase of each cell, and if it has several networks the share of each phase.
 
-    The table "networks" is that of `train_plane`, and `name` that of the figure. Each diagram has a row of
-    panels. If several phases are the most frequent, a cell has the color of the first of the `PHASES`. The
-    vertical axis points downwards by default, as in most figures of the paper.
+    The `setting` is a plane, whose networks are the table "networks" as from `train_plane`, or has several
+    planes by the names of their tables. If several phases are the most frequent, a cell has the color of the
+    first of the `PHASES`. The vertical axis points down but for the rate of the embedding, as in the paper.
     """
-    several, rows = plane.each > 1, tables["networks"]
-    width, columns = (13.6, 5) if several else (5.0, 1)
-    layout: Any = {"rows": len(plane.models), "columns": columns, "squeeze": False, "sharey": "row"}
-    with charts.panels(width, 1.4 + 3.2 * len(plane.models), **layout) as (figure, grid):
-        for (title, model), line in zip(plane.models.items(), grid, strict=True):
-            own, edges = where(rows, diagram=title), plane.edges(model)
+    planes = {"networks": setting} if isinstance(setting, Plane) else vars(setting)
+    parts = [(plane, key, *one) for key, plane in planes.items() for one in plane.models.items()]
+    several = parts[0][0].each > 1
+    columns, count = (5, len(parts)) if several else (min(len(parts), 2), -(-len(parts) // 2))
+    layout: Any = {"rows": count, "columns": columns, "squeeze": False, "sharey": several and "row"}
+    with charts.panels(13.6 if several else 5.0 * columns, 1.4 + 3.2 * count, **layout) as (figure, grid):
+        lines = grid if several else grid.reshape(-1, 1)
+        for (plane, key, title, model), line in zip(parts, lines, strict=True):
+            own, edges, (x, y) = where(tables[key], diagram=title), plane.edges(model), plane.axes(model)
             density = _densities(own["column"], own["row"], own["phase"])
             show_phases(line[0], edges, density.argmax(axis=0))
             words = fill(title, 20 if several else 50).replace("S_3", "$S_3$")
-            line[0].set(title=words + (f"\nmost frequent of {plane.each}" if several else ""))
+            line[0].set(title=words + f"\nmost frequent of {plane.each}" * several, ylabel=y.label)
             for ax, phase, part in zip(line[1:], PHASES, density, strict=several):
                 colors = LinearSegmentedColormap.from_list(phase, [palette.WHITE, palette.PHASES[phase]])
                 ax.pcolormesh(*edges, part, cmap=colors, vmin=0, vmax=1)
                 ax.set_title(f"share of\n{phase}")
-            x, y = _scale(plane, model, line, downwards)
-            line[0].set_ylabel(y.label)
-            line[columns // 2].set_xlabel(x.label)
+            for ax in line:
+                ax.set(xscale=x.scale, yscale=y.scale)
+            if plane.values:
+                line[0].set_yticks(range(len(plane.values)), plane.values)
+            if y.name != "embedding_learning_rate":
+                line[0].invert_yaxis()
+            line[len(line) // 2].set_xlabel(x.label)
         shades = f"{plane.each} networks in each cell; shares: white for none, full color for all"
         name_phases(figure, title=shades if several else "one network in each cell", columns=2 + 2 * several)
     return {name: figure}
-
-
-def _scale(plane: Plane, model: Any, line: Sequence[Axes], downwards: bool) -> list[Axis]:
-    """Scale and turn the axes of panels that share the vertical one, and return those of the diagram."""
-    x, y = plane.axes(model)
-    for ax in line:
-        ax.set(xscale=x.scale, yscale=y.scale)
-    if plane.values:
-        line[0].set_yticks(range(len(plane.values)), plane.values)
-    if downwards:
-        line[0].invert_yaxis()
-    return [x, y]
 
 
 def show_phases(ax: Axes, edges: Sequence[Sequence[float]], phases: NDArray[np.int64]) -> None:
@@ -298,11 +293,8 @@ def name_phases(figure: Figure, *, title: str = "", columns: int = 4) -> None:
 
 # -- Figures 6, 13 to 15 -----------------------------------------------------------------------------------
 
-OWN_STARTS = (
-    "nearest: each network has its own training set and start, where the published code has one for all cells"
-)
-THEIRS = f"{OWN_STARTS}; for diagrams like theirs see `liu-6`"
-COARSER = f"{OWN_STARTS}, and more cells; for diagrams like theirs see `liu-6`"
+OWN_STARTS = "nearest: each network has its own training set and start; for diagrams of one start see `liu-6`"
+COARSER = f"{OWN_STARTS}; 10 × 10 cells, where the authors' data have more"
 UNPUBLISHED = "nearest: no code of this figure is published; each network has its own training set and start"
 KINDS: tuple[Literal["regression", "classification"], ...] = ("regression", "classification")
 ADDITION = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}
@@ -356,7 +348,7 @@ RATES = plane_of(
 
 
 @recipe(
-    "liu-6a", item="Figure 6 (a)", draw=partial(draw_planes, "liu-6a", downwards=False), source=SECTION,
+    "liu-6a", item="Figure 6 (a)", draw=partial(draw_planes, "liu-6a"), source=SECTION,
     rules=(
         Statement("slow decoder",
             "an extremely slow decoder coupled with fast representation learning (top left) will generalize",
@@ -416,7 +408,7 @@ WEAKER = BORDERS | {"bottom right": "the authors' own panel has 0.22, where the 
 DECAYS = (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200)
 AUTHORS: dict[str, Any] = {
     "least": 10**-5.1, "most": 10**-1.9, "cells": 16, "each": 2,
-    "fidelity": THEIRS,
+    "fidelity": OWN_STARTS,
 }  # fmt: skip
 """As in `phase_diagram_plot/data_perm_r.h5`; the rates from 1e-5 to 1e-2 are middles of cells."""
 PLANES = {"a": RATES}
@@ -455,20 +447,9 @@ def _like_theirs(letter: str, cells: int, *rows: float, budget: str = "paper_set
     )  # fmt: skip
 
 
-def _draw_like_theirs(setting: Setting, tables: Tables, *grid: NDArray[Any]) -> None:
-    axes = np.concatenate(grid)
-    for (letter, plane), ax in zip(vars(setting).items(), axes, strict=True):
-        ((title, model),) = plane.models.items()
-        density = _densities(*(tables[letter][name] for name in ("column", "row", "phase")))
-        show_phases(ax, plane.edges(model), density.argmax(axis=0))
-        x, y = _scale(plane, model, [ax], downwards=letter != "a")
-        charts.label(ax, x.label, y.label, title.replace("S_3", "$S_3$"))
-    name_phases(axes[0].figure)
-
-
 @recipe(
-    "liu-6", item="Figure 6, one training set and one start", draw=_draw_like_theirs,
-    panels=(9.6, 8.4, 2, 2), source=SECTION, cost="an hour and a half; each row of cells is kept",
+    "liu-6", item="Figure 6, one training set and one start", draw=partial(draw_planes, "liu-6"),
+    source=SECTION, cost="an hour and a half",
     quick=Setting(**{letter: _like_theirs(letter, 3, budget="quick") for letter in PLANES}),
     paper_setting=Setting(
         a=_like_theirs("a", 13), b=_like_theirs("b", 16, *range(11)),
@@ -885,19 +866,18 @@ def _with_dropout(run: Run, number: int, part: range) -> dict[str, Any]:
     return {"dropout": np.full(len(part), rate), "train_steps": fitted, "validation_steps": generalized}
 
 
-def _plane_07(model: TokenTransformer, cells: int, steps: int, delay: float) -> Plane:
-    return Plane(
-        {"Transformer": model}, ("learning_rate", 1e-6, 1e-2), ("weight_decay", 0.02, 20.0), cells, 1, steps,
-        EMBEDDING, seed=780, delay=delay, labels=("decoder learning rate", "decoder weight decay"),
-    )  # fmt: skip
+PLANE_07 = Plane(
+    {"Transformer": TokenTransformer(causal=False)}, ("learning_rate", 1e-6, 1e-2),
+    ("weight_decay", 0.02, 20.0), cells=8, each=1, steps=100_000, options=EMBEDDING, seed=780,
+    labels=("decoder learning rate", "decoder weight decay"),
+)  # fmt: skip
 
 
 @recipe(
     "liu-7c", item="Figure 7, right",
     fidelity="nearest: 8 × 8 cells of rates from 1e-6 to 1e-2, where the code has 19 × 15, from 1e-9 to 0.1",
-    quick=_plane_07(SMALL, 3, 60, 20),
-    paper_setting=_plane_07(TokenTransformer(causal=False), 8, 100_000, 1000),
-    draw=partial(draw_planes, "liu-7c"), source="Section 4.2",
+    quick=replace(PLANE_07, models={"Transformer": SMALL}, cells=3, steps=60, delay=20),
+    paper_setting=PLANE_07, draw=partial(draw_planes, "liu-7c"), source="Section 4.2",
     cost="0.1 s for each step and network, two to seven days on two cores; each cell is kept",
     rules=(
         Statement("weight decay", "a certain amount of weight decay proves beneficial to generalization",
