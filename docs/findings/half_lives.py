@@ -29,8 +29,8 @@ The first look left Θ(1/p) open: -0.82 [-1.48, -0.15]. There is one second look
 at p = 97, at decays of 0.1, 0.2 and 0.5, and 400 steps divided by the decay. The power of p is then judged by
 all networks at 1 - 2.5 %/7, and not a third time; no other rule is judged again.
 
-The first table was made on 2026-11-28 by the commit that has its rules, with NumPy 2.4.6 and Numba 0.68.1, on
-an AMD EPYC with AVX2. The picture, and nothing else, was added afterward.
+The first table was made on 2026-11-28, and that of p = 97 a day later, by commits that have their rules, on
+an AMD EPYC with AVX2, NumPy 2.4.6 and Numba 0.68.1. The picture, and nothing else, was added afterward.
 """
 
 from functools import partial
@@ -117,7 +117,7 @@ def draw(table):
             left.plot(DECAYS, mean / np.array(DECAYS), ":", color=palette.SERIES[n], linewidth=1)
         words = "steps until half of the circles are gone"
         title = "SiLU; dotted: in proportion to 1 / decay"
-        charts.label(left, "weight decay", words, title, xscale="log", yscale="log", legend={"columns": 3})
+        charts.label(left, "weight decay", words, title, xscale="log", yscale="log", legend={"columns": 2})
         left.set_xticks(DECAYS, map(str, DECAYS))
         left.set_xticks([], minor=True)
         for n, even in enumerate(EVEN):
