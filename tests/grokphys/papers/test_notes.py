@@ -189,9 +189,9 @@ def test_no_image_network_is_confused():
 
 
 def test_circles_and_imperfections_of_musat():
-    assert claims("musat-table1")["decay 0.6: circles (%)"]["estimate"] == pytest.approx(5.8)
-    assert "5.8 % of our 1000 networks" in NOTES
-    assert stats.binom.sf(11, 100, 0.058) == pytest.approx(0.01, abs=0.005)
+    assert claims("musat-table1")["decay 0.6: circles (%)"]["estimate"] == pytest.approx(5.0)
+    assert "5.0 % of our 2000 networks" in NOTES
+    assert stats.binom.sf(11, 100, 0.05) == pytest.approx(0.004, abs=0.0005)
     softened = [claims("musat-table2")[f"f_a = {f_a}: circles (%)"]["estimate"] for f_a in ("0.5", "1", "2")]
     assert "they are {:.1f}, {:.1f} and {:.1f} %".format(*softened) in NOTES
     rows = table("musat-start", "networks")
