@@ -51,8 +51,10 @@ from nets import train
 
 TABLE = Path(__file__).with_suffix(".json")
 PICTURE = TABLE.parents[1] / "gallery" / "half-lives.png"
-DIMS, SEED, LEVELS = {23: 48, 31: 64, 59: 128, 97: 208}, 50_000, (1 - 0.05 / 7, 1 - 0.025 / 7)
+DIMS, SEED, LEVEL = {23: 48, 31: 64, 59: 128, 97: 208}, 50_000, 1 - 0.05 / 7
 DECAYS = (0.05, 0.1, 0.2, 0.5)
+SECOND = 1 - 0.025 / 7
+"""Level of the second look at the power of p."""
 NETWORKS = {23: 8, 31: 8, 59: 4}
 EVEN = (0.25, 0.5, 1.0, 2.0)
 LADDER = (0.03, 0.06, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0)
@@ -112,9 +114,10 @@ def draw(table):
         for n, p in enumerate(DIMS):
             own = evidence.where(table, p=p, activation="silu")
             look = {"color": palette.SERIES[n], "marker": "os^D"[n], "linestyle": "none", "markersize": 4}
-            left.plot(own["decay"] * 1.06 ** (n - 1), own["half_life"], label=f"p = {p}", **look)
+            left.plot(own["decay"] * 1.06 ** (n - 1.5), own["half_life"], label=f"p = {p}", **look)
             mean = np.exp(np.log(own["half_life"] * own["decay"]).mean())
-            left.plot(DECAYS, mean / np.array(DECAYS), ":", color=palette.SERIES[n], linewidth=1)
+            places = np.unique(own["decay"])
+            left.plot(places, mean / places, ":", color=palette.SERIES[n], linewidth=1)
         words = "steps until half of the circles are gone"
         title = "SiLU; dotted: in proportion to 1 / decay"
         charts.label(left, "weight decay", words, title, xscale="log", yscale="log", legend={"columns": 2})
@@ -142,19 +145,27 @@ def judge(table):
     """Return what the rules ask for, as intervals by name."""
     silu = evidence.where(table, activation="silu")
     groups, columns = silu["p"] * 100 + silu["network"], (silu["half_life"], silu["p"], silu["decay"])
-    found = {"power of p": evidence.jackknife(power, *columns, level=LEVELS[1], groups=groups)}
+    found = {"power of p": evidence.jackknife(power, *columns, level=SECOND, groups=groups)}
+    for name, out in {
+        "without a decay of 0.05": silu["decay"] == 0.05, "without p = 23": silu["p"] == 23,
+        "without network 7 of p = 23": groups == 2307,
+    }.items():  # fmt: skip
+        part = (values[~out] for values in columns)
+        found[f"power of p {name} (no rule)"] = evidence.jackknife(
+            power, *part, level=SECOND, groups=groups[~out]
+        )
     for p in NETWORKS:
         own = evidence.where(silu, p=p)
         columns, groups = (own["half_life"], own["decay"]), own["network"]
         found[f"power of the decay, p = {p}"] = evidence.jackknife(
-            power, *columns, level=LEVELS[0], groups=groups
+            power, *columns, level=LEVEL, groups=groups
         )
     for decay in (1.0, 2.0):
         share = evidence.where(table, activation="tanh", even=0.0, decay=decay)["circles"] / 11
-        found[f"share with tanh at {decay:g}"] = evidence.jackknife(np.mean, share, level=LEVELS[0])
+        found[f"share with tanh at {decay:g}"] = evidence.jackknife(np.mean, share, level=LEVEL)
     mixed = {name: values[table["even"] > 0] for name, values in table.items()}
     columns = (mixed[name] for name in ("decay", "even", "circles"))
-    found["power of λ"] = evidence.jackknife(of_even, *columns, level=LEVELS[0], groups=mixed["network"])
+    found["power of λ"] = evidence.jackknife(of_even, *columns, level=LEVEL, groups=mixed["network"])
     return found
 
 

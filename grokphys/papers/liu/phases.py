@@ -254,9 +254,9 @@ def draw_planes(name: str, setting: Any, tables: Tables) -> dict[str, Figure]:
     parts = [(plane, key, *one) for key, plane in planes.items() for one in plane.models.items()]
     several = parts[0][0].each > 1
     columns, count = (5, len(parts)) if several else (min(len(parts), 2), -(-len(parts) // 2))
-    layout: Any = {"rows": count, "columns": columns, "squeeze": False, "sharey": several and "row"}
+    layout: Any = {"rows": count, "columns": columns, "squeeze": False, "sharey": "row" if several else False}
     with charts.panels(13.6 if several else 5.0 * columns, 1.4 + 3.2 * count, **layout) as (figure, grid):
-        lines = grid if several else grid.reshape(-1, 1)
+        lines = grid if several else grid.reshape(-1, 1)[: len(parts)]
         for (plane, key, title, model), line in zip(parts, lines, strict=True):
             own, edges, (x, y) = where(tables[key], diagram=title), plane.edges(model), plane.axes(model)
             density = _densities(own["column"], own["row"], own["phase"])
@@ -293,8 +293,8 @@ def name_phases(figure: Figure, *, title: str = "", columns: int = 4) -> None:
 
 # -- Figures 6, 13 to 15 -----------------------------------------------------------------------------------
 
-OWN_STARTS = "nearest: each network has its own training set and start; for diagrams of one start see `liu-6`"
-COARSER = f"{OWN_STARTS}; 10 × 10 cells, where the authors' data have more"
+OWN_STARTS = "nearest: each network has its own training set and start; the authors', and `liu-6`, share one"
+DECAYING = f"{OWN_STARTS}; 10 × 10 cells, none at decay 0, where the authors' data have 16 × 11"
 UNPUBLISHED = "nearest: no code of this figure is published; each network has its own training set and start"
 KINDS: tuple[Literal["regression", "classification"], ...] = ("regression", "classification")
 ADDITION = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}
@@ -343,7 +343,7 @@ COMPREHENDS = partial(measures.gap, "networks", "phase == 'comprehension'")
 EQUAL = "corrected after the run: equal rates are not faster, and rounding does not split a diagonal"
 RATES = plane_of(
     {"Addition, regression": ToyAddition()}, ("embedding_learning_rate", 1e-5, 1e-2),
-    "representation learning rate", seed=600, fidelity=COARSER,
+    "representation learning rate", seed=600, fidelity=f"{OWN_STARTS}; 10 × 10 cells, theirs are 13 × 13",
 )  # fmt: skip
 
 
@@ -407,14 +407,13 @@ BORDERS = {"sandwiched": "the authors' own panels (b) and (c) have not the borde
 WEAKER = BORDERS | {"bottom right": "the authors' own panel has 0.22, where the rule asks for 0.4"}
 DECAYS = (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200)
 AUTHORS: dict[str, Any] = {
-    "least": 10**-5.1, "most": 10**-1.9, "cells": 16, "each": 2,
-    "fidelity": OWN_STARTS,
+    "least": 10**-5.1, "most": 10**-1.9, "cells": 16, "each": 2, "fidelity": OWN_STARTS,
 }  # fmt: skip
 """As in `phase_diagram_plot/data_perm_r.h5`; the rates from 1e-5 to 1e-2 are middles of cells."""
 PLANES = {"a": RATES}
 for _letter, (_title, _model), _decays, _confused, _withdrawn, _others in zip(
     "bcd", (ADDITION | S_3).items(), ((0.0, 10.0), (0.0, 20.0), DECAYS), (CONFUSED, CONFUSED, LESS_CONFUSED),
-    (BORDERS, BORDERS, WEAKER), ({"fidelity": COARSER}, {"fidelity": COARSER}, AUTHORS), strict=True,
+    (BORDERS, BORDERS, WEAKER), ({"fidelity": DECAYING}, {"fidelity": DECAYING}, AUTHORS), strict=True,
 ):  # fmt: skip
     PLANES[_letter] = plane_of(
         {_title: _model}, ("weight_decay", *_decays), "decoder weight decay", seed=610 + ord(_letter),
@@ -435,29 +434,35 @@ for _letter, (_title, _model), _decays, _confused, _withdrawn, _others in zip(
         return trained(run)
 
 
-def _like_theirs(letter: str, cells: int, *rows: float, budget: str = "paper_setting") -> Plane:
-    """Return a plane with one start for all cells, and with the rates and the rows of the authors' files."""
-    plane, half = PLANES[letter][budget], 1.5 / (cells - 1)
-    rates = 10 ** (-5 - half), 10 ** (-2 + half)
+def _of_one_start(letter: str, budget: str, **grid: Any) -> Plane:
+    """Return the plane of a panel with one network in each cell, all from one start, and on another grid."""
+    plane = PLANES[letter][budget]
     ((title, model),) = plane.models.items()
-    return replace(
-        plane, models={f"({letter}) {title}": model}, cells=cells, each=1, x=(plane.x[0], *rates),
-        y=(plane.y[0], *(rows or rates)),
-        options=plane.options | {"shared": ("embedding", "layers", "split", "targets", "noise")},
-    )  # fmt: skip
+    shared = plane.options | {"shared": ("embedding", "layers", "split", "targets", "noise")}
+    return replace(plane, models={f"({letter}) {title}": model}, each=1, options=shared, **grid)
+
+
+THEIRS: Any = {"x": ("learning_rate", AUTHORS["least"], AUTHORS["most"]), "cells": AUTHORS["cells"]}
+EDGES = 10**-5.125, 10**-1.875
+"""Limits of both rates of (a), which has 13 of each in the authors' files."""
 
 
 @recipe(
     "liu-6", item="Figure 6, one training set and one start", draw=partial(draw_planes, "liu-6"),
     source=SECTION, cost="an hour and a half",
-    quick=Setting(**{letter: _like_theirs(letter, 3, budget="quick") for letter in PLANES}),
+    quick=Setting(**{letter: _of_one_start(letter, "quick") for letter in PLANES}),
     paper_setting=Setting(
-        a=_like_theirs("a", 13), b=_like_theirs("b", 16, *range(11)),
-        c=_like_theirs("c", 16, *range(0, 21, 2)), d=_like_theirs("d", 16, *DECAYS),
+        a=_of_one_start("a", "paper_setting", cells=13, x=("learning_rate", *EDGES),
+            y=("embedding_learning_rate", *EDGES)),
+        b=_of_one_start("b", "paper_setting", y=("weight_decay", *range(11)), **THEIRS),
+        c=_of_one_start("c", "paper_setting", y=("weight_decay", *range(0, 21, 2)), **THEIRS),
+        d=_of_one_start("d", "paper_setting"),
     ),
 )  # fmt: skip
-def like_theirs(run: Run) -> Result:
-    """The phase diagrams as published: all networks of a panel have one training set and one start.
+def one_start(run: Run) -> Result:
+    """Phase diagrams at the published rates and decays: all networks of a panel have one start.
+
+    They have one training set, too. Both are draws of our own.
 
     Notes
     -----
