@@ -326,7 +326,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_tables(tmp_path):
     assert again.seeds == {1700, 1703, 1706, 1710}
 
 
-@pytest.mark.parametrize("name", ["ding-14", "liu-7"])
+@pytest.mark.parametrize("name", ["ding-14", "liu-6", "liu-7"])
 def test_stored_pieces_are_those_that_a_run_would_use(name, monkeypatch):
     """Pieces in docs/unfinished have the digits of the present setting and code, at their own libraries."""
     readme = (DOCS / "unfinished" / "README.md").read_text(encoding="utf-8")
