@@ -449,7 +449,7 @@ EDGES = 10**-5.125, 10**-1.875
 
 @recipe(
     "liu-6", item="Figure 6, one training set and one start", draw=partial(draw_planes, "liu-6"),
-    source=SECTION, cost="an hour and a half",
+    source=SECTION, cost="two hours",
     quick=Setting(**{letter: _of_one_start(letter, "quick") for letter in PLANES}),
     paper_setting=Setting(
         a=_of_one_start("a", "paper_setting", cells=13, x=("learning_rate", *EDGES),

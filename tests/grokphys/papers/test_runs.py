@@ -333,7 +333,7 @@ def test_stored_pieces_are_those_that_a_run_would_use(name, monkeypatch):
     (row,) = (line for line in readme.splitlines() if line.startswith(f"| `{name}`"))
     libraries = {"numba": "Numba", "numpy": "NumPy", "scipy": "SciPy", "torch": "PyTorch"}
     versions = " ".join(
-        f"{library} {re.search(f'{word} ([0-9.]+)', row)[1]}" for library, word in libraries.items()
+        f"{library} {re.search(f'{word} ([0-9a-z.+]+)', row)[1]}" for library, word in libraries.items()
     )
     one, asked = run.recipes()[name], []
 
