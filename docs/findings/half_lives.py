@@ -30,7 +30,8 @@ at p = 97, at decays of 0.1, 0.2 and 0.5, and 400 steps divided by the decay. Th
 all networks at 1 - 2.5 %/7, and not a third time; no other rule is judged again.
 
 The first table was made on 2026-11-28, and that of p = 97 a day later, by commits that have their rules, on
-an AMD EPYC with AVX2, NumPy 2.4.6 and Numba 0.68.1. The picture, and nothing else, was added afterward.
+an AMD EPYC with AVX2, NumPy 2.4.6 and Numba 0.68.1. The picture was added afterward, and three counts of the
+power of p that no rule judges.
 """
 
 from functools import partial
