@@ -69,19 +69,10 @@ def blocks(page):
         said = match["marker"] or ""
         kind, _, rest = said.partition(", ") if not said.startswith("file ") else ("file", "", said[5:])
         assert kind in ("", "slow", "file", "not run"), said
-        assert bool(rest) == (kind in ("file", "not run")) or (kind == "slow" and rest.startswith("with ")), (
-            said
-        )
-        found.append(
-            Block(
-                match["language"],
-                match["text"],
-                slow or kind == "slow",
-                tuple(shlex.split(rest.removeprefix("with "))) if kind == "slow" else (),
-                rest if kind == "file" else "",
-                rest if kind == "not run" else "",
-            )
-        )
+        assert bool(rest) == (kind in ("file", "not run")) or (kind == "slow" and rest.startswith("with "))
+        options = tuple(shlex.split(rest.removeprefix("with "))) if kind == "slow" else ()
+        file, reason = (rest if kind == word else "" for word in ("file", "not run"))
+        found.append(Block(match["language"], match["text"], slow or kind == "slow", options, file, reason))
     return found
 
 

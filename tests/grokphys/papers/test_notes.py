@@ -426,6 +426,15 @@ def test_half_lives_of_circles():
     said = "{:.0f} steps over the decay with p = 23, {:.0f} with p = 31, {:.0f} with p = 59 and {:.0f} with"
     assert said.format(*(np.exp(times[one].mean()) for one in own)) in page
     assert (rows["accuracy"][silu] > 0.999).all()
+    for p, least, words in (
+        (59, 0.05, "from {:.0f} to {:.0f} steps, and"),
+        (97, 0.1, "from {:.0f} to {:.0f} (a"),
+    ):
+        ends = (times[silu & (rows["p"] == p) & (rows["decay"] == decay)] for decay in (least, 0.5))
+        assert words.format(*(np.exp(one.mean()) for one in ends)) in page
+    last = evidence.where(rows, activation="silu", p=97)
+    assert f"(a power of −{-module.power(last['half_life'], last['decay']):.2f}, without" in page
+    assert "({:.0f} to {:.0f})".format(*np.quantile(last["half_life"] * last["decay"], (0, 1))) in page
     mixed = (evidence.where(rows, even=even) for even in module.EVEN)
     critical = [np.exp(module.passes(one["decay"], one["circles"], 5.5)) for one in mixed]
     assert "at {:.1f}, {:.1f}, {:.2f} and {:.2f} for λ".format(*critical) in page
