@@ -108,9 +108,8 @@ def run_page(page, place, monkeypatch, capsys, *, slow):
 def test_every_block_runs_or_says_why_not(page):
     text = page.read_text(encoding="utf-8")
     assert len(blocks(page)) == len(re.findall(r"^```\w+$", text, re.MULTILINE)), "a block that is not found"
-    assert text.count("<!-- test:") == len(
-        re.findall(r"^<!-- test: [^\n]+ -->\n(?:```\w|$)", text, re.MULTILINE)
-    )
+    markers = re.findall(r"^<!-- test: [^\n]+ -->\n(?:```\w|$)", text, re.MULTILINE)
+    assert text.count("<!-- test:") == len(markers)
     for block in blocks(page):
         assert block.language in ("console", "python") or block.reason or block.file, block.text
         if block.language == "python":
@@ -141,9 +140,8 @@ def test_all_blocks_run(page, tmp_path, monkeypatch, capsys):
 
 
 def test_the_guide_runs_every_command_but_those_that_take_minutes():
-    used = {
-        words[1] for page in PAGES for block in blocks(page) for words in block.commands if not block.reason
-    }
+    run = (block for page in PAGES for block in blocks(page) if not block.reason)
+    used = {words[1] for block in run for words in block.commands}
     assert used >= {*COMMANDS} - {"bench", "demo", "explore"}
 
 

@@ -93,11 +93,17 @@ def test_corners_of_figure_6():
     corner = (rows["column"] >= 7) & (rows["row"] <= 2)
     assert (rows["phase"][corner] == "memorization").all()
     assert np.mean(rows["phase"][~corner] == "memorization") > 0.6, "the rule asks for too much"
-    planes = [{"networks": table("liu-6d", name)} for name in ("one_start", "networks")]
-    shares = [100 * np.isin(one["networks"]["phase"], ("comprehension", "grokking")).mean() for one in planes]
-    assert "one start {:.0f} % of our networks generalize, and {:.0f} % with".format(*shares) in NOTES
-    gaps = [-recipes()["liu-6d"].rules[1].measure(one, 0.95).estimate for one in planes]
-    assert "either, by −{:.2f} and −{:.2f} (".format(*gaps) in NOTES
+    for letter in "abcd":
+        planes = [{"networks": table(*one)} for one in (("liu-6", letter), (f"liu-6{letter}", "networks"))]
+        parts = (np.isin(one["networks"]["phase"], ["comprehension", "grokking"]).mean() for one in planes)
+        assert "| {:.0%} | {:.0%} |".format(*parts).replace("%", " %") in NOTES
+        for rule in recipes()[f"liu-6{letter}"].rules[slice(0, 4, 3) if letter == "a" else slice(1, 4)]:
+            found = (rule.measure(one, 0.95).estimate for one in planes)
+            assert "| {:.2f} | {:.2f} |".format(*found).replace("-", "−") in NOTES, rule.name
+    both = table("liu-6", "d"), table("liu-6d", "networks")
+    one, own = (r["phase"][(r["column"] > 10) & (r["row"] < 4)] == "memorization" for r in both)
+    assert f"none of our {len(one)} with one start does, and {own.sum()} of {len(own)} with" in NOTES
+    assert not one.any()
 
 
 def test_what_the_first_components_of_transformers_hold():
@@ -426,10 +432,8 @@ def test_half_lives_of_circles():
     said = "{:.0f} steps over the decay with p = 23, {:.0f} with p = 31, {:.0f} with p = 59 and {:.0f} with"
     assert said.format(*(np.exp(times[one].mean()) for one in own)) in page
     assert (rows["accuracy"][silu] > 0.999).all()
-    for p, least, words in (
-        (59, 0.05, "from {:.0f} to {:.0f} steps, and"),
-        (97, 0.1, "from {:.0f} to {:.0f} (a"),
-    ):
+    cases = (59, 0.05, "from {:.0f} to {:.0f} steps, and"), (97, 0.1, "from {:.0f} to {:.0f} (a")
+    for p, least, words in cases:
         ends = (times[silu & (rows["p"] == p) & (rows["decay"] == decay)] for decay in (least, 0.5))
         assert words.format(*(np.exp(one.mean()) for one in ends)) in page
     last = evidence.where(rows, activation="silu", p=97)

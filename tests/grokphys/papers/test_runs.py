@@ -326,16 +326,14 @@ def test_a_run_that_was_killed_goes_on_to_the_same_tables(tmp_path):
     assert again.seeds == {1700, 1703, 1706, 1710}
 
 
-@pytest.mark.parametrize("name", ["ding-14", "liu-6", "liu-7"])
+@pytest.mark.parametrize("name", ["ding-14", "liu-7"])
 def test_stored_pieces_are_those_that_a_run_would_use(name, monkeypatch):
     """Pieces in docs/unfinished have the digits of the present setting and code, at their own libraries."""
     readme = (DOCS / "unfinished" / "README.md").read_text(encoding="utf-8")
     (row,) = (line for line in readme.splitlines() if line.startswith(f"| `{name}`"))
     libraries = {"numba": "Numba", "numpy": "NumPy", "scipy": "SciPy", "torch": "PyTorch"}
-    versions = " ".join(
-        f"{library} {re.search(f'{word} ([0-9a-z.+]+)', row)[1]}" for library, word in libraries.items()
-    )
-    one, asked = run.recipes()[name], []
+    stated = (f"{key} {re.search(f'{word} ([0-9a-z.+]+)', row)[1]}" for key, word in libraries.items())
+    versions, one, asked = " ".join(stated), run.recipes()[name], []
 
     def digits(setting, make, shift=0):
         asked.append(piece_digits(setting, make, shift, versions))
