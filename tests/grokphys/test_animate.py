@@ -51,10 +51,8 @@ def pictures(path):
 def test_a_film_has_the_frames_size_and_pace_that_were_asked_for(particles, tmp_path, capsys):
     out = tmp_path / "film.gif"
     out.write_text("old")
-    assert (
-        animate(particles, "--out", out, *["--frames", "4", "--fps", "10", "--size", "333", "--overwrite"])
-        == 0
-    )
+    options = ["--frames", "4", "--fps", "10", "--size", "333", "--overwrite"]
+    assert animate(particles, "--out", out, *options) == 0
     assert f"4 of 13 frames in {out}" in capsys.readouterr().out
     shown = list(pictures(out))
     assert len(shown) == 4

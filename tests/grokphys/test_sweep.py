@@ -679,9 +679,8 @@ def test_a_killed_scheduler_ends_in_a_sentence(long, config, tmp_path, cluster):
 
 def test_a_worker_of_another_program_refuses_a_pack(tmp_path):
     pack = replace(packs(declaration(SIMULATE))[0], program="another")
-    assert (
-        sweep_work.settle(pack, tmp_path).error == "a worker has other code or other libraries than the sweep"
-    )
+    settled = sweep_work.settle(pack, tmp_path)
+    assert settled.error == "a worker has other code or other libraries than the sweep"
     assert not list(tmp_path.iterdir())
 
 

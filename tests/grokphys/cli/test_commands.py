@@ -270,10 +270,8 @@ def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_pa
     assert f"{files / 'broken.h5'} is not an HDF5 file" in err
     assert re.search(r"nan\.h5: .* runs are circles.*; run 0 is not finite and does not count", out)
     assert out.count(" runs are circles") == 4
-    rows, whole = (
-        [row for row in rows_of(tmp_path / "table.csv") if row["file"].endswith(name)]
-        for name in ("nan.h5", "particles_0.h5")
-    )
+    every, names = [*rows_of(tmp_path / "table.csv")], ("nan.h5", "particles_0.h5")
+    rows, whole = ([row for row in every if row["file"].endswith(name)] for name in names)
     assert [row["circle"] == "" for row in rows] == [run == 0 for run in range(len(rows))]
     for name in ("run", "circle_ratio", "effective_dimension", "surviving_frequencies"):
         assert [row[name] for row in rows[1:]] == [row[name] for row in whole[1:]], "the others stay theirs"
@@ -474,14 +472,11 @@ def test_demo_does_the_whole_job(grokphys, tmp_path, undrawn):
         "6 runs of each ensemble",
     ):
         assert words in page
-    paired, networks = (
-        physics.load(tmp_path / "demo" / f"{name}.h5") for name in ("particles_from_networks", "networks_wd1")
-    )
+    files = (tmp_path / "demo" / f"{name}.h5" for name in ("particles_from_networks", "networks_wd1"))
+    paired, networks = map(physics.load, files)
     assert np.array_equal(paired.initial, networks.initial)
-    circles, lines = (
-        [int(measured(one.final).sum()) for one in (paired, networks)]
-        for measured in (physics.is_circle, lambda E: analysis.effective_dimension(E) < 1.05)
-    )
+    both = physics.is_circle, lambda E: analysis.effective_dimension(E) < 1.05
+    circles, lines = ([int(found(one.final).sum()) for one in (paired, networks)] for found in both)
     assert f"{circles[0]} of 6 particle runs and {circles[1]} of 6 networks end in a circle" in page
     assert f"{lines[0]} particle runs and {lines[1]} networks collapse onto a line" in page
     assert page.count("<img ") == page.count('alt="') == 10
@@ -514,10 +509,8 @@ def test_token_counts_that_differ(grokphys, files):
     out = files / "other_sizes.html"
     status, printed, err = grokphys("compare", files / "particles_0.h5", REAL, "--out", out)
     assert (status, err) == (0, "")
-    assert (
-        "Note: 7 and 59 tokens: shapes and motion are not compared, and times are left as they are."
-        in printed
-    )
+    said = "Note: 7 and 59 tokens: shapes and motion are not compared, and times are left as they are."
+    assert said in printed
     page = out.read_text()
     assert "Side by side" in page
     assert "Final shapes" not in page

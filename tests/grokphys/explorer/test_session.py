@@ -92,10 +92,8 @@ def test_a_value_that_is_not_allowed_returns():
     put(page, tokens=9)
     put(page, modulus=None)
     assert page.view.values.modulus == 0
-    assert (
-        page.bridge.message[2]
-        == "modulus (below 2: tokens N) must be a whole number from 0 to 200, got nothing"
-    )
+    wanted = "modulus (below 2: tokens N) must be a whole number from 0 to 200, got nothing"
+    assert page.bridge.message[2] == wanted
     put(page, seed=3)
     assert page.bridge.message[2] == "", "another value has been accepted"
     assert (page.view.run.system.tokens, page.view.run.first.seed) == (9, 3)

@@ -450,9 +450,8 @@ def test_circles_need_as_many_tokens_as_the_modulus_of_the_file(tmp_path):
 
 
 def test_a_run_that_blew_up_is_named_and_has_no_survivors(tmp_path):
-    positions = (
-        np.random.default_rng(0).normal(size=(1, 4, 9, 4)) * (10.0 ** (19 * np.arange(4)))[:, None, None]
-    )
+    scale = (10.0 ** (19 * np.arange(4)))[:, None, None]
+    positions = np.random.default_rng(0).normal(size=(1, 4, 9, 4)) * scale
     physics.Trajectory(positions, range(4)).save(tmp_path / "run.h5")
     page = opened(CIRCLES, files=[tmp_path / "run.h5"])
     assert page.view.run.survivors() == []

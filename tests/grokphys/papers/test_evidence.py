@@ -329,9 +329,8 @@ def test_the_rarest_value_is_absent():
         drawn_kinds.add(str(found["kind"][5]))
     assert drawn_kinds == {"a", "b"}
     assert table["kind"][5] == "c"
-    assert (
-        counters.rarest_absent("t", "kind").words == "the rarest `kind` of `t` replaced by others, at random"
-    )
+    words = counters.rarest_absent("t", "kind").words
+    assert words == "the rarest `kind` of `t` replaced by others, at random"
 
 
 def test_steps_of_networks_without_dropout_are_those_of_all():

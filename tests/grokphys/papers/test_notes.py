@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from recipe_checks import DOCS, claims, note, table, text_of
+from recipe_checks import DOCS, claims, note, published, table, text_of
 from scipy import stats
 
 import nets
@@ -76,9 +76,8 @@ def test_steps_of_networks_of_figures_4_and_5():
     assert f"a jump at {area:.2f}" in NOTES
     assert f"ours have {area:.2f}" in str(recipes()["liu-4b"].withdrawn)
     assert f"τ = −{-stats.kendalltau(rows['size'], rows['steps_to_rqi'])[0]:.2f} in ours" in NOTES
-    size, steps, n_h = (
-        rows[name][passed & np.isfinite(rows["n_h"])] for name in ("size", "steps_to_rqi", "n_h")
-    )
+    passed &= np.isfinite(rows["n_h"])
+    size, steps, n_h = (rows[name][passed] for name in ("size", "steps_to_rqi", "n_h"))
     early, at, *late = (np.median(steps[size == n]) for n in (28, 44, *range(48, 55)))
     assert f"in {early:.0f} steps with 28 of them and in {at:.0f} with 44" in NOTES
     assert f"From 48 samples on it is {min(late):.0f} to {max(late):.0f}" in NOTES
@@ -161,8 +160,8 @@ def test_ten_pairs_may_determine_ten_tokens():
 def test_how_late_networks_of_the_stages_generalize():
     rows = table("he-grokking", "stages")
     done = np.isfinite(rows["step_II"])
-    assert (done.sum(), len(done)) == (3, 5)
-    assert note("he-grokking", "generalization is late").endswith("as two of five do here")
+    assert (done.sum(), len(done)) == (16, 20)
+    assert note("he-grokking", "generalization is late").endswith("as four of twenty do here")
 
 
 def test_what_equal_pairs_leave_open():
@@ -359,6 +358,27 @@ def program(name):
     return module, evidence.columns_of([{name: row[name] for name in names} for row in rows])
 
 
+def test_networks_that_he_et_al_saved_measure_as_ours():
+    module = importlib.import_module("saved_networks")
+    saved = json.loads(module.TABLE.read_text())
+    for recipe, measures in module.MEASURES.items():
+        for words, measure in measures.items():
+            ours = measure(published()[recipe].tables)
+            assert f"| {words} | {saved[words]:.2f} | {ours:.2f} |".replace("-", "−") in NOTES
+    shown, kept = saved["on the authors' page"], saved["of these at the end"]
+    assert f"of {100 * shown:.0f} and {100 * kept:.0f} % in two" in note(
+        "he-grokking", "and right in the end"
+    )
+    assert f"| on the authors' page | {shown:.2f} |" in NOTES
+    early, late = (saved[f"after {step} steps"] for step in (1000, 5000))
+    assert f"{early:.2f} of the amplitude of the first after 1000 steps, {late:.2f} after" in text_of(
+        "errata"
+    )
+    assert f"{saved['third harmonic over the first']:.3f} in" in note(
+        "he-waves", "third harmonic of ReLU over the first, input weights"
+    )
+
+
 def test_odd_activations_of_he_et_al_are_at_chance():
     rows = table("he-neurons", "activations")
     found = [100 * rows["accuracy"][rows["activation"] == name] for name in ("x", "x³")]
@@ -388,9 +408,8 @@ def test_networks_need_more_than_the_closure():
 def test_parity_moves_the_critical_decay():
     module, rows = program("critical_decay")
     page, told = text_of("findings/even_part"), "{estimate:.{n}f} [{low:.{n}f}, {high:.{n}f}]".format
-    tanh, silu, biased = (
-        module.log_critical(rows, 23, kind) for kind in ("tanh", "SiLU", "tanh with biases")
-    )
+    three = ("tanh", "SiLU", "tanh with biases")
+    tanh, silu, biased = (module.log_critical(rows, 23, kind) for kind in three)
     parity, biases = evidence.difference(tanh, silu), evidence.difference(biased, tanh)
     sets = evidence.where(table("parity", "sets"), kind="tanh with biases")
     alone = (sets["accuracy"] > 2 / 23)[sets["terms"] > 3]

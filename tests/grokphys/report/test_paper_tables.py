@@ -179,9 +179,8 @@ def test_the_report_has_the_rates_of_signals_and_of_gradients(read):
             assert f"{row.low:.4g} to {row.high:.4g}" in text
             assert row.rate.format(1, 100) in text
     runs = np.repeat(np.arange(6), 5)
-    of_signal, of_gradient = (
-        correlation(x.ravel(), alive.ravel(), runs).format(2) for x in (signal, gradient)
-    )
+    both = (correlation(x.ravel(), alive.ravel(), runs).format(2) for x in (signal, gradient))
+    of_signal, of_gradient = both
     assert f"initial signal {of_signal}, with the gradient {of_gradient}." in " ".join(related.split())
 
 

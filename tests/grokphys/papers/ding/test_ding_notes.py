@@ -87,10 +87,8 @@ def test_three_circles_suffice_for_networks_that_have_three():
 
 def test_starts_from_random_circles_in_the_notes_of_figure_12():
     rows = table("ding-12", "networks")
-    learnt, circles = (
-        {start: rows[name][rows["start"] == start].astype(float) for start in set(rows["start"].tolist())}
-        for name in ("learnt", "circles")
-    )
+    starts, names = set(rows["start"].tolist()), ("learnt", "circles")
+    learnt, circles = ({x: rows[n][rows["start"] == x].astype(float) for x in starts} for n in names)
     one, two, usual = (learnt[start] for start in ("one random (C)", "two random (D)", "all"))
     for rule in ("C and D: slower", "C and D: three or more"):
         assert note("ding-12", rule).startswith("both starts together: from one circle always")

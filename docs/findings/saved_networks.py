@@ -1,0 +1,177 @@
+"""The networks that He et al. saved, measured as ours are.
+
+``python docs/findings/saved_networks.py CLONE`` reads ``src/saved_models`` in a clone of
+``Y-Agent/modular-addition-feature-learning``, and the predictions of the network that the authors' page
+shows. It writes `saved_networks.json`: for each of the `MEASURES` its value in the authors' network, which
+is one. Ours are means over the networks of stored results.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.stats import kendalltau
+
+from grokphys.papers.evidence import by_network, columns_of, where
+from grokphys.papers.he import neurons as he
+from nets import read_checkpoints
+from physics.neurons.spectrum import neuron_spectrum
+
+TABLE = Path(__file__).with_suffix(".json")
+HIDDEN, P = 512, 23
+PAIRS = np.indices((P, P)).reshape(2, -1)
+PLAIN, DECAY = "ReLU_random_scale_0.1_decay_0_08142058", "ReLU_random_scale_0.1_decay_2.0_08180102"
+WAVES = {
+    "quadratic": "Quad_single-freq_scale_0.02_decay_0_08151819",
+    "relu": "ReLU_single-freq_scale_0.002_decay_0_08151833",
+}
+CELLS = {
+    "Quad_random_scale_0.1_decay_0_08151413": he._flow(0.1), PLAIN: he.Cell(activation="relu"),
+    DECAY: he.NARROW["relu"]._replace(weight_decay=2.0, train_fraction=0.75),
+}  # fmt: skip
+"""Those of the recipe `lottery` that are nearest to saved networks."""
+
+
+def each(table, measure, **values):
+    """Return a measure of the networks of a table: the mean over them."""
+    return lambda tables: float(np.mean([measure(own) for own in by_network(where(tables[table], **values))]))
+
+
+def scatter(own):
+    """Return the standard deviation of the products α β² of neurons over their mean."""
+    product = own["input_magnitude"] * own["output_magnitude"] ** 2
+    return product.std() / product.mean()
+
+
+def aligned(own):
+    """Return the share of neurons with a misalignment of at most π/8."""
+    return np.mean(he.misalignment(own) <= he.ALIGNED)
+
+
+def course(name):
+    """Return a measure of the course of a quantity: Kendall's τ with the step."""
+    return each("frames", lambda own: kendalltau(own["step"], own[name]).statistic)
+
+
+def lottery(reader, cell):
+    """Return a measure of how often a predictor names the frequency of a neuron, in networks of a cell."""
+    return each("networks", lambda own: own[reader].mean(), **cell._asdict())
+
+
+DESCENT, ADAMW, PART = CELLS.values()
+MEASURES = {
+    "he-neurons": {
+        "neurons with 90 % of their power in one frequency":
+            each("neurons", lambda own: np.mean(own["share"] >= 0.9)),
+        "power there, median of the neurons": each("neurons", lambda own: np.median(own["share"])),
+        "neurons with \\|2φ − ψ\\| of at most π/8": each("neurons", aligned),
+        "standard deviation of α β² over its mean": each("neurons", scatter),
+        "least accuracy with an even activation": each("activations", lambda own: own["accuracy"][:5].min()),
+    },
+    "he-waves": {
+        "waves with ReLU: power that stays":
+            each("neurons", lambda own: np.median(own["kept"]), activation="relu"),
+        "third harmonic over the first":
+            each("neurons", lambda own: np.median(own["third"]), activation="relu"),
+        "neurons with \\|2φ − ψ\\| of at most π/8 at the end": each("neurons", aligned, activation="relu"),
+        "the same with quadratic neurons": each("neurons", aligned, activation="quadratic"),
+    },
+    "he-grokking": {
+        "test accuracy when all is memorized": each("stages", lambda own: own["validation_accuracy_I"]),
+        "of pairs never seen in either order": each("stages", lambda own: own["unseen_accuracy_I"]),
+        "of these at the end": each("stages", lambda own: own["unseen_accuracy_III"]),
+        "τ of the step and the mean \\|sin D\\|": course("misaligned"),
+        "τ of the step and the inverse participation ratio": course("purity"),
+    },
+    "lottery": {
+        "the smallest t* names the winner: gradient descent, quadratic": lottery("time", DESCENT),
+        "AdamW, ReLU": lottery("time", ADAMW),
+        "AdamW, ReLU, three quarters of the pairs, decay 2": lottery("time", PART),
+        "the best phase does: gradient descent, quadratic": lottery("phase", DESCENT),
+        "the best phase, AdamW, ReLU": lottery("phase", ADAMW),
+    },
+}  # fmt: skip
+"""By the recipe whose tables are measured, and in words."""
+
+
+def read(clone, name):
+    """Return the steps, and the weights (frames, tokens, hidden) into and out of the neurons of a network."""
+    place = clone / "src" / "saved_models" / f"p_{P}_dmlp_{HIDDEN}_{name}"
+    found = read_checkpoints(place, kind="neurons", modulus=P)
+    weights = np.asarray(found.positions[0], np.float64)
+    return found.steps, weights[..., :HIDDEN], weights[..., HIDDEN:].swapaxes(1, 2)
+
+
+def of_waves(activation, into, out):
+    """Return rows of the table of `he-waves` for a network that starts as waves."""
+    spectrum = neuron_spectrum(into, out)
+    theta, xi = spectrum.theta, spectrum.xi
+    first, every = np.abs(theta[0]).argmax(axis=1), np.arange(HIDDEN)
+    third = np.minimum(3 * (first + 1) % P, -3 * (first + 1) % P) - 1
+    end = theta[-1][every, first]
+    return [
+        {"activation": activation, "network": 0, "kept": k, "third": t, "input_phase": i, "output_phase": o}
+        for k, t, i, o in zip(
+            np.abs(end) ** 2 / (np.abs(theta[-1]) ** 2).sum(axis=1), np.abs(theta[-1][every, third] / end),
+            np.angle(end), np.angle(xi[-1][every, first]), strict=True,
+        )
+    ]  # fmt: skip
+
+
+def of_stages(clone, steps, into, out):
+    """Return the table "frames" of `he-grokking` for the network that was trained on part of the pairs."""
+    place = clone / "src" / "saved_models" / f"p_{P}_dmlp_{HIDDEN}_{DECAY}"
+    sets = (torch.load(place / f"{name}_data.pth", weights_only=True) for name in ("train", "test"))
+    trained, tested = (np.isin(PAIRS[0] * P + PAIRS[1], [a * P + b for a, b in pairs]) for pairs in sets)
+    unseen = ~(trained.reshape(P, P) | trained.reshape(P, P).T).ravel()
+    logits = (np.maximum(a[PAIRS[0]] + a[PAIRS[1]], 0) @ b for a, b in zip(into, out, strict=True))
+    right = np.array([one.argmax(axis=1) == PAIRS.sum(axis=0) % P for one in logits])
+    spectrum = neuron_spectrum(into, out)
+    return {
+        "network": np.zeros(len(steps)), "step": steps, "train_accuracy": right[:, trained].mean(axis=1),
+        "validation_accuracy": right[:, tested].mean(axis=1),
+        "unseen_accuracy": right[:, unseen].mean(axis=1), "purity": np.nanmean(spectrum.purity, axis=1),
+        "misaligned": np.nanmean(np.abs(np.sin(spectrum.misalignment)), axis=1),
+    }  # fmt: skip
+
+
+def of_lottery(cell, into, out):
+    """Return a row of the table "networks" of `lottery`."""
+    start, end = (neuron_spectrum(into[[k]], out[[k]]) for k in (0, -1))
+    found = {"chosen": end.frequency, "single": end.kind == "single"} | he.foretold(start.theta, start.xi)
+    return cell._asdict() | {"network": 0} | {name: own[0] for name, own in he._shares(found).items()}
+
+
+def main(clone):
+    """Measure the authors' networks, and write the table."""
+    saved = {name: read(clone, name) for name in (*CELLS, *WAVES.values())}
+    _, into, out = saved[PLAIN]
+    frames = of_stages(clone, *saved[DECAY])
+    waves = [row for kind, name in WAVES.items() for row in of_waves(kind, *saved[name][1:])]
+    tables = {
+        "he-neurons": he.tables_of(into[None, [0, -1]], out[None, [0, -1]]),
+        "he-waves": {"neurons": columns_of(waves)},
+        "he-grokking": {"frames": frames, "stages": he.stages(frames)},
+        "lottery": {
+            "networks": columns_of([of_lottery(own, *saved[name][1:]) for name, own in CELLS.items()])
+        },
+    }
+    values = {words: one(tables[recipe]) for recipe, own in MEASURES.items() for words, one in own.items()}
+    shown = json.loads((clone / "precomputed_results" / "p_023" / "p023_grokk_epoch_data.json").read_text())
+    early, late = (np.array(shown["grids"][k]) == 1 for k in (1, -1))  # before any is right, and at the end
+    values["on the authors' page"] = float(late[~(early | early.T)].mean())
+    steps, *weights = saved[WAVES["relu"]]
+    for step in (1000, 5000):
+        frames = (part[[0, int(np.flatnonzero(steps == step)[0])]] for part in weights)
+        values[f"after {step} steps"] = np.median([row["third"] for row in of_waves("relu", *frames)])
+    TABLE.write_text(
+        json.dumps({key: round(float(x), 4) for key, x in values.items()}, indent=1, ensure_ascii=False)
+        + "\n"
+    )
+    print(TABLE.read_text())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
