@@ -1,9 +1,11 @@
 """The networks that He et al. saved, measured as ours are.
 
 ``python docs/findings/saved_networks.py CLONE`` reads ``src/saved_models`` in a clone of
-``Y-Agent/modular-addition-feature-learning``, and the predictions of the network that the authors' page
-shows. It writes `saved_networks.json`: for each of the `MEASURES` its value in the authors' network, which
-is one. Ours are means over the networks of stored results.
+``Y-Agent/modular-addition-feature-learning``, and the predictions of the networks that the authors' page
+shows. It writes `saved_networks.json`: each of the `MEASURES` for the authors' network, which is one, where
+ours are means over the networks of stored results; and how many pairs that were never seen in either order
+are right in the end, of those with two different numbers, and of those with two equal ones. For ours it
+trains the networks of `he-grokking` again, which takes a few minutes.
 """
 
 import json
@@ -16,6 +18,7 @@ from scipy.stats import kendalltau
 
 from grokphys.papers.evidence import by_network, columns_of, where
 from grokphys.papers.he import neurons as he
+from grokphys.papers.run import recipes
 from nets import read_checkpoints
 from physics.neurons.spectrum import neuron_spectrum
 
@@ -120,21 +123,57 @@ def of_waves(activation, into, out):
     ]  # fmt: skip
 
 
+def correct(into, out):
+    """Return which of all pairs a network adds correctly, from its weights (tokens, hidden)."""
+    return (np.maximum(into[PAIRS[0]] + into[PAIRS[1]], 0) @ out).argmax(axis=1) == PAIRS.sum(axis=0) % P
+
+
+def counted(unseen, right):
+    """Return how many unseen pairs there are and how many are right: of different numbers, and of equal ones.
+
+    The arguments (tokens, tokens) say which pairs are unseen, and right.
+    """
+    equal = np.eye(len(unseen), dtype=bool)
+    return [int(part.sum()) for own in (~equal, equal) for part in (unseen & own, unseen & own & right)]
+
+
+def ours():
+    """Train the networks of `he-grokking` again, and count the pairs that they had never seen."""
+    setting = recipes()["he-grokking"].settings["paper"]
+    trained = he.trained_neurons(
+        setting, 43_000, weight_decay=2.0, train_fraction=0.75, record=setting.steps, observables=("layers",)
+    )
+    weights = trained.positions[:, -1], trained.observables["layers.output.weight"][:, -1]
+    found = []
+    for into, out, examples in zip(*weights, trained.start["train_examples"], strict=True):
+        known = np.isin(np.arange(P * P), examples).reshape(P, P)
+        found.append(counted(~(known | known.T), correct(into, out).reshape(P, P)))
+    return found
+
+
+def shown(clone, p):
+    """Count the same for the network on the page; pairs were never seen if both orders are wrong early on."""
+    name = f"p_{p:03}/p{p:03}_grokk_epoch_data.json"
+    grids = json.loads((clone / "precomputed_results" / name).read_text())["grids"]
+    early, late = (np.array(grids[k]) == 1 for k in (1, -1))
+    return counted(~(early | early.T), late)
+
+
 def of_stages(clone, steps, into, out):
-    """Return the table "frames" of `he-grokking` for the network that was trained on part of the pairs."""
+    """Return the table "frames" of `he-grokking` for a network trained on some pairs, and its counts."""
     place = clone / "src" / "saved_models" / f"p_{P}_dmlp_{HIDDEN}_{DECAY}"
     sets = (torch.load(place / f"{name}_data.pth", weights_only=True) for name in ("train", "test"))
     trained, tested = (np.isin(PAIRS[0] * P + PAIRS[1], [a * P + b for a, b in pairs]) for pairs in sets)
     unseen = ~(trained.reshape(P, P) | trained.reshape(P, P).T).ravel()
-    logits = (np.maximum(a[PAIRS[0]] + a[PAIRS[1]], 0) @ b for a, b in zip(into, out, strict=True))
-    right = np.array([one.argmax(axis=1) == PAIRS.sum(axis=0) % P for one in logits])
+    right = np.array([correct(*weights) for weights in zip(into, out, strict=True)])
     spectrum = neuron_spectrum(into, out)
-    return {
+    frames = {
         "network": np.zeros(len(steps)), "step": steps, "train_accuracy": right[:, trained].mean(axis=1),
         "validation_accuracy": right[:, tested].mean(axis=1),
         "unseen_accuracy": right[:, unseen].mean(axis=1), "purity": np.nanmean(spectrum.purity, axis=1),
         "misaligned": np.nanmean(np.abs(np.sin(spectrum.misalignment)), axis=1),
     }  # fmt: skip
+    return frames, counted(unseen.reshape(P, P), right[-1].reshape(P, P))
 
 
 def of_lottery(cell, into, out):
@@ -148,7 +187,7 @@ def main(clone):
     """Measure the authors' networks, and write the table."""
     saved = {name: read(clone, name) for name in (*CELLS, *WAVES.values())}
     _, into, out = saved[PLAIN]
-    frames = of_stages(clone, *saved[DECAY])
+    frames, counts = of_stages(clone, *saved[DECAY])
     waves = [row for kind, name in WAVES.items() for row in of_waves(kind, *saved[name][1:])]
     tables = {
         "he-neurons": he.tables_of(into[None, [0, -1]], out[None, [0, -1]]),
@@ -159,17 +198,13 @@ def main(clone):
         },
     }
     values = {words: one(tables[recipe]) for recipe, own in MEASURES.items() for words, one in own.items()}
-    shown = json.loads((clone / "precomputed_results" / "p_023" / "p023_grokk_epoch_data.json").read_text())
-    early, late = (np.array(shown["grids"][k]) == 1 for k in (1, -1))  # before any is right, and at the end
-    values["on the authors' page"] = float(late[~(early | early.T)].mean())
     steps, *weights = saved[WAVES["relu"]]
     for step in (1000, 5000):
-        frames = (part[[0, int(np.flatnonzero(steps == step)[0])]] for part in weights)
-        values[f"after {step} steps"] = np.median([row["third"] for row in of_waves("relu", *frames)])
-    TABLE.write_text(
-        json.dumps({key: round(float(x), 4) for key, x in values.items()}, indent=1, ensure_ascii=False)
-        + "\n"
-    )
+        begun = (part[[0, int(np.flatnonzero(steps == step)[0])]] for part in weights)
+        values[f"after {step} steps"] = np.median([row["third"] for row in of_waves("relu", *begun)])
+    unseen = {"saved": counts} | {f"page, p = {p}": shown(clone, p) for p in (23, 29, 31)} | {"ours": ours()}
+    found = {"measures": {key: round(float(x), 4) for key, x in values.items()}, "never seen": unseen}
+    TABLE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     print(TABLE.read_text())
 
 

@@ -12,6 +12,7 @@ from scipy import stats
 
 import nets
 from analysis.circles.fourier import frequency_norms
+from analysis.phases import PHASES
 from grokphys.arena.signals import ranked
 from grokphys.papers import evidence
 from grokphys.papers.run import recipes, stored_replicas
@@ -94,9 +95,9 @@ def test_corners_of_figure_6():
     assert np.mean(rows["phase"][~corner] == "memorization") > 0.6, "the rule asks for too much"
     for letter in "abcd":
         planes = [{"networks": table(*one)} for one in (("liu-6", letter), (f"liu-6{letter}", "networks"))]
-        parts = (np.isin(one["networks"]["phase"], ["comprehension", "grokking"]).mean() for one in planes)
-        assert "| {:.0%} | {:.0%} |".format(*parts).replace("%", " %") in NOTES
-        for rule in recipes()[f"liu-6{letter}"].rules[slice(0, 4, 3) if letter == "a" else slice(1, 4)]:
+        parts = ([100 * np.mean(one["networks"]["phase"] == name) for name in PHASES] for one in planes)
+        assert "| {} | {} |".format(*(", ".join(f"{x:.0f}" for x in one) for one in parts)) in NOTES
+        for rule in recipes()[f"liu-6{letter}"].rules[slice(0, 4, 3) if letter == "a" else slice(1, 4, 2)]:
             found = (rule.measure(one, 0.95).estimate for one in planes)
             assert "| {:.2f} | {:.2f} |".format(*found).replace("-", "−") in NOTES, rule.name
     both = table("liu-6", "d"), table("liu-6d", "networks")
@@ -158,8 +159,7 @@ def test_ten_pairs_may_determine_ten_tokens():
 
 
 def test_how_late_networks_of_the_stages_generalize():
-    rows = table("he-grokking", "stages")
-    done = np.isfinite(rows["step_II"])
+    done = np.isfinite(table("he-grokking", "stages")["step_II"])
     assert (done.sum(), len(done)) == (16, 20)
     assert note("he-grokking", "generalization is late").endswith("as four of twenty do here")
 
@@ -360,23 +360,25 @@ def program(name):
 
 def test_networks_that_he_et_al_saved_measure_as_ours():
     module = importlib.import_module("saved_networks")
-    saved = json.loads(module.TABLE.read_text())
+    saved = json.loads(module.TABLE.read_text())["measures"]
     for recipe, measures in module.MEASURES.items():
         for words, measure in measures.items():
             ours = measure(published()[recipe].tables)
             assert f"| {words} | {saved[words]:.2f} | {ours:.2f} |".replace("-", "−") in NOTES
-    shown, kept = saved["on the authors' page"], saved["of these at the end"]
-    assert f"of {100 * shown:.0f} and {100 * kept:.0f} % in two" in note(
-        "he-grokking", "and right in the end"
-    )
-    assert f"| on the authors' page | {shown:.2f} |" in NOTES
     early, late = (saved[f"after {step} steps"] for step in (1000, 5000))
     assert f"{early:.2f} of the amplitude of the first after 1000 steps, {late:.2f} after" in text_of(
         "errata"
     )
-    assert f"{saved['third harmonic over the first']:.3f} in" in note(
-        "he-waves", "third harmonic of ReLU over the first, input weights"
-    )
+
+
+def test_pairs_of_equal_numbers_stay_wrong():
+    counts = json.loads(importlib.import_module("saved_networks").TABLE.read_text())["never seen"]
+    ours = np.array(counts.pop("ours"))
+    for all_a, right_a, all_b, right_b in (*counts.values(), ours.sum(axis=0)):
+        assert f"| {right_a} of {all_a} | {right_b} of {all_b} |" in NOTES
+    stages = table("he-grokking", "stages")
+    np.testing.assert_allclose(stages["unseen_accuracy_III"], ours[:, 1::2].sum(1) / ours[:, ::2].sum(1))
+    assert ((ours[:, 2] >= 7) == np.isnan(stages["step_II"])).all()
 
 
 def test_odd_activations_of_he_et_al_are_at_chance():
