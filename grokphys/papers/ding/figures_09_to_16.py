@@ -265,9 +265,9 @@ def three_fits(run: Run) -> Result:
 
 @recipe(
     "ding-16", item="Figure 16; Appendix G",
-    **fits((2, 160_000)),
+    **fits((2, 160_000), networks=160),
     fidelity=training.BITS,
-    source="Section 4.2", cost="five to fifteen minutes",
+    source="Section 4.2", cost="half an hour to an hour", looks=2,
     rules=(
         Statement("followed", "With this new set of equations, we can model the trajectory well",
             "part of the circles that Lasso follows to a tenth of their first signal, mean of networks",
