@@ -658,7 +658,7 @@ def _draw_votes(setting: Setting, tables: Tables, left: Any, right: Any) -> None
     charts.label(right, "", "agreement with survivors", "circles, ranked at step 0", ylim=(0, 1))
 
 
-PAPER_VOTES = Setting(places=(Place(31, 64, 1500), Place(59, 128, 1500)), runs=(120, 16))
+PAPER_VOTES = Setting(places=(Place(31, 64, 1500), Place(59, 128, 1500)), runs=(120, 96))
 
 
 @recipe(
@@ -668,7 +668,7 @@ PAPER_VOTES = Setting(places=(Place(31, 64, 1500), Place(59, 128, 1500)), runs=(
     shows="How well blow-up times t* name the frequencies of neurons, and votes of neurons the survivors, "
     f"in {PAPER_VOTES.runs[0]} networks of p = {PAPER_VOTES.places[0].tokens} and {PAPER_VOTES.runs[1]} of "
     f"p = {PAPER_VOTES.places[1].tokens}.",
-    source="beyond both papers: a question of this project", cost="ten minutes",
+    source="beyond both papers: a question of this project", cost="half an hour", looks=2,
     rules=(*_rules_votes(31), *_rules_votes(59)),
 )  # fmt: skip
 def votes(run: Run) -> Result:
