@@ -70,8 +70,9 @@ def stored(recipe, name, p):
 
 
 def circles(p):
-    """Return the columns of `votes` for modulus p, (networks, K) each."""
-    return {name: column.reshape(-1, p // 2) for name, column in stored("votes", "circles", p).items()}
+    """Return the columns of `votes` for the first networks of modulus p, (networks, K) each."""
+    first = slice(PLACES[p][1])
+    return {name: rows.reshape(-1, p // 2)[first] for name, rows in stored("votes", "circles", p).items()}
 
 
 def growth(E, force):
