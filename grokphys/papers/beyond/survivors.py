@@ -607,11 +607,6 @@ def _rules_votes(tokens: int) -> tuple[Statement, ...]:
     living: Any = {"among": "chosen > 0", "tokens": tokens}
     circles = partial(measures.mean, "circles", tokens=tokens)
     return (
-        Statement(f"{at}: a single frequency", "every neuron concentrates its energy at a single frequency",
-            "share of neurons that hold at least 90 % of their input power in one frequency",
-            measures.mean("neurons", "single", by="network", tokens=tokens), least=0.9,
-            source="Section 3.1, Observation 1 of He et al. (authors' page)",
-            chance=counters.replaced("neurons", single="single_at_start"), note=LISTED),
         Statement(f"{at}: t* names the winner", quote, f"{ENDS_THERE}; by chance {2 / (tokens - 1):.2g}",
             _foretells("time", tokens), least=0.5, source=HE, chance=DRAWN, note=f"{LISTED}; {EXCHANGED}"),
         Statement(f"{at}: t* tells neurons apart",
@@ -670,6 +665,7 @@ PAPER_VOTES = Setting(places=(Place(31, 64, 1500), Place(59, 128, 1500)), runs=(
     f"p = {PAPER_VOTES.places[1].tokens}.",
     source="beyond both papers: a question of this project", cost="half an hour", looks=2,
     rules=(*_rules_votes(31), *_rules_votes(59)),
+    withdrawn={f"p = {p}: a single frequency": "see that of `he-neurons`" for p in (31, 59)},
 )  # fmt: skip
 def votes(run: Run) -> Result:
     """Beyond the papers: judge predictors of the frequencies of neurons, and rankings of circles, at step 0.

@@ -216,7 +216,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             "of many must differ; ours have 3.4 to 5.5 and 3.4 to 5.7 %, and chance, 1/23, is 4.3 %",
         ),
         "a single frequency": "after a verdict of *disagrees*: 19 % of our neurons have 90 % of their power "
-        "in one frequency, and 20 % of those of the authors' saved network, where the rule asks for 90 %",
+        "in one frequency, and 20 % of those of the network in the authors' figures; the rule asks for 90 %",
     },
 )  # fmt: skip
 def neurons(run: Run) -> Result:
@@ -363,7 +363,7 @@ def _draw(setting: Setting, tables: Tables, *rows: Any) -> None:
             "accuracy at the end on pairs of which neither order trains",
             measures.mean("stages", "unseen_accuracy_III"), least=0.95, possible=(0.0, 1.0),
             chance=counters.replaced("stages", unseen_accuracy_III="unseen_accuracy_I"),
-            note="0.86 and 0.92 in two networks of the authors; pairs (a, a) alone stay wrong"),
+            note="0.86 and 0.92 in two networks of the authors; pairs (a, a) alone stay wrong there"),
         Statement("phases align all the while", "The average |sin D| decreases throughout",
             "Kendall's τ of the step and the mean |sin D|; by chance 0",
             measures.of_networks("frames", lambda own: kendalltau(own["step"], own["misaligned"]).statistic),
@@ -380,7 +380,7 @@ def _draw(setting: Setting, tables: Tables, *rows: Any) -> None:
         "the norm shrinks in Stage III": "any course that is not largest at its end passes",
         **dict.fromkeys(
             ("generalization is late", "sparser in Stage II", "the norm grows in Stage II"),
-            "a mean over networks is undefined once one never ends Stage II, as four of twenty do here",
+            "a mean over networks is undefined once one never ends Stage II: four of twenty never do",
         ),
     },
 )  # fmt: skip
