@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from scipy.stats import kendalltau
 
+from grokphys.papers import recipe
 from grokphys.papers.evidence import by_network, columns_of, where
 from grokphys.papers.he import neurons as he
 from grokphys.papers.run import recipes
-from nets import TwoLayer, read_checkpoints, train
+from nets import read_checkpoints
 from physics.neurons.spectrum import neuron_spectrum
 
 TABLE = Path(__file__).with_suffix(".json")
@@ -41,61 +41,48 @@ def each(table, measure, **values):
     return lambda tables: float(np.mean([measure(own) for own in by_network(where(tables[table], **values))]))
 
 
-def scatter(own):
-    """Return the standard deviation of the products α β² of neurons over their mean."""
-    product = own["input_magnitude"] * own["output_magnitude"] ** 2
-    return product.std() / product.mean()
+def judged(item, name, unit=1.0):
+    """Return the measure of a rule, in some unit."""
+    (rule,) = (one for one in recipes()[item].rules if one.name == name)
+    return lambda tables: unit * rule.measure(tables, 0.95).estimate
 
 
-def aligned(own):
-    """Return the share of neurons with a misalignment of at most π/8."""
-    return np.mean(he.misalignment(own) <= he.ALIGNED)
-
-
-def course(name):
-    """Return a measure of the course of a quantity: Kendall's τ with the step."""
-    return each("frames", lambda own: kendalltau(own["step"], own[name]).statistic)
-
-
-def lottery(reader, cell):
-    """Return a measure of how often a predictor names the frequency of a neuron, in networks of a cell."""
-    return each("networks", lambda own: own[reader].mean(), **cell._asdict())
-
-
-DESCENT, ADAMW, PART = CELLS.values()
+DESCENT, ADAMW, _ = (cell.series for cell in CELLS.values())
 MEASURES = {
     "he-neurons": {
         "neurons with 90 % of their power in one frequency":
             each("neurons", lambda own: np.mean(own["share"] >= 0.9)),
         "power there, median of the neurons": each("neurons", lambda own: np.median(own["share"])),
-        "neurons with \\|2φ − ψ\\| of at most π/8": each("neurons", aligned),
-        "standard deviation of α β² over its mean": each("neurons", scatter),
-        "least accuracy with an even activation": each("activations", lambda own: own["accuracy"][:5].min()),
+        "neurons with \\|2φ − ψ\\| of at most π/8": judged("he-neurons", "phase alignment"),
+        "standard deviation of α β² over its mean": judged("he-neurons", "equal magnitudes"),
+        "least accuracy with an even activation": judged("he-neurons", "any even part works", 0.01),
     },
     "he-waves": {
-        "waves with ReLU: power that stays":
-            each("neurons", lambda own: np.median(own["kept"]), activation="relu"),
+        "waves with ReLU: power that stays": judged("he-waves", "ReLU keeps it nearly"),
         "third harmonic over the first":
-            each("neurons", lambda own: np.median(own["third"]), activation="relu"),
-        "neurons with \\|2φ − ψ\\| of at most π/8 at the end": each("neurons", aligned, activation="relu"),
-        "the same with quadratic neurons": each("neurons", aligned, activation="quadratic"),
+            judged("he-waves", "third harmonic of ReLU over the first, input weights"),
+        "neurons with \\|2φ − ψ\\| of at most π/8 at the end": judged("he-waves", "phases align, relu"),
+        "the same with quadratic neurons": judged("he-waves", "phases align, quadratic"),
     },
     "he-grokking": {
-        "test accuracy when all is memorized": each("stages", lambda own: own["validation_accuracy_I"]),
-        "of pairs never seen in either order": each("stages", lambda own: own["unseen_accuracy_I"]),
-        "of these at the end": each("stages", lambda own: own["unseen_accuracy_III"]),
-        "τ of the step and the mean \\|sin D\\|": course("misaligned"),
-        "τ of the step and the inverse participation ratio": course("purity"),
+        "test accuracy when all is memorized":
+            judged("he-grokking", "test accuracy when all is memorized", 0.01),
+        "of pairs never seen in either order": judged("he-grokking", "pairs that were never seen are wrong"),
+        "of these at the end": judged("he-grokking", "and right in the end"),
+        "τ of the step and the mean \\|sin D\\|": judged("he-grokking", "phases align all the while"),
+        "τ of the step and the inverse participation ratio": judged("he-grokking", "sparser all the while"),
     },
     "lottery": {
-        "the smallest t* names the winner: gradient descent, quadratic": lottery("time", DESCENT),
-        "AdamW, ReLU": lottery("time", ADAMW),
-        "AdamW, ReLU, three quarters of the pairs, decay 2": lottery("time", PART),
-        "the best phase does: gradient descent, quadratic": lottery("phase", DESCENT),
-        "the best phase, AdamW, ReLU": lottery("phase", ADAMW),
+        "the smallest t* names the winner: gradient descent, quadratic":
+            judged("lottery", f"t* names the winner: {DESCENT}"),
+        "AdamW, ReLU": judged("lottery", f"t* names the winner: {ADAMW}"),
+        "AdamW, ReLU, three quarters of the pairs, decay 2": judged("lottery", "it runs on partial data"),
+        "the best phase does: gradient descent, quadratic":
+            judged("lottery", f"the best phase wins: {DESCENT}"),
+        "the best phase, AdamW, ReLU": judged("lottery", f"the best phase wins: {ADAMW}"),
     },
 }  # fmt: skip
-"""By the recipe whose tables are measured, and in words."""
+"""By the recipe whose tables are measured, and in words; most are those of its rules."""
 
 
 def read(clone, name):
@@ -139,12 +126,8 @@ def counted(unseen, right):
 
 def ours(p, runs):
     """Train networks as `he-grokking` does, those of p = 23 again, and count the pairs never seen."""
-    setting = recipes()["he-grokking"].settings["paper"]
-    trained = train(
-        TwoLayer(p, setting.hidden), runs=runs, steps=setting.steps, seed=43_000, betas=(0.9, 0.98),
-        learning_rate=setting.learning_rate, weight_decay=2.0, train_fraction=0.75, record=setting.steps,
-        observables=("layers",), device="cpu",
-    )  # fmt: skip
+    setting = recipe.Setting(**vars(recipes()["he-grokking"].settings["paper"]) | {"runs": runs})
+    trained = he.trained_neurons(setting, 43_000, p, weight_decay=2.0, train_fraction=0.75)
     weights = trained.positions[:, -1], trained.observables["layers.output.weight"][:, -1]
     found = []
     for into, out, examples in zip(*weights, trained.start["train_examples"], strict=True):
@@ -199,7 +182,7 @@ def main(clone):
             "networks": columns_of([of_lottery(own, *saved[name][1:]) for name, own in CELLS.items()])
         },
     }
-    values = {words: one(tables[recipe]) for recipe, own in MEASURES.items() for words, one in own.items()}
+    values = {words: one(tables[item]) for item, own in MEASURES.items() for words, one in own.items()}
     steps, *weights = saved[WAVES["relu"]]
     for step in (1000, 5000):
         begun = (part[[0, int(np.flatnonzero(steps == step)[0])]] for part in weights)

@@ -55,8 +55,8 @@ ALIGNED = np.pi / 8
 neuron in eight."""
 
 
-def trained_neurons(setting: Setting, seed: int, **options: Any) -> Trajectory:
-    """Train networks as He et al. do in Section 3: on all pairs, with AdamW and without weight decay.
+def trained_neurons(setting: Setting, seed: int, tokens: int = 23, **options: Any) -> Trajectory:
+    """Train networks as He et al. do in Section 3: on all pairs of tokens, by AdamW without weight decay.
 
     The positions are the input weights (runs, frames, tokens, hidden). By default the first and the last
     frame are recorded, with the output weights. `options` are further options of `nets.train`; they may
@@ -65,7 +65,7 @@ def trained_neurons(setting: Setting, seed: int, **options: Any) -> Trajectory:
     given: dict[str, Any] = {"weight_decay": 0.0, "train_fraction": 1.0}
     given |= {"record": setting.steps, "observables": ("layers",)}
     return train(
-        TwoLayer(hidden=setting.hidden), runs=setting.runs, steps=setting.steps, seed=seed,
+        TwoLayer(tokens, setting.hidden), runs=setting.runs, steps=setting.steps, seed=seed,
         learning_rate=setting.learning_rate, betas=(0.9, 0.98), device="cpu", **given | options,
     )  # fmt: skip
 
